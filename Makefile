@@ -6,6 +6,10 @@
 #   make test-lowest  the tests with the lowest versions that pyproject.toml allows, without torch
 #   make dist-check   wheel and sdist, built, checked and tried: the sdist's own tests, the wheel's command
 #   make lint    style, types, layers
+#   make harden  damaged files for every reader and signals at random moments, many more than the tests try (hours)
+#   make mutants faults written by hand, each of which the quick tests of its room must see
+#   make audit   what is known of holes in the versions of constraints.txt
+#   make constraints  constraints.txt from what is installed
 #   make bench   speed, side by side with the usual way
 #   make docs    the site (site/index.html), warnings as errors, links checked
 #   make reproduce  the paper's tables, quick versions, on one page (results/index.html)
@@ -24,7 +28,7 @@ TRIES  := build/tries
 comma  := ,
 stamp   = $(VENV)/.installed-$(subst $(comma),-,$(1))
 
-.PHONY: demo test test-long coverage test-lowest dist-check lint bench reproduce clean docs
+.PHONY: demo test test-long coverage test-lowest dist-check lint harden mutants audit constraints bench reproduce clean docs
 demo: $(call stamp,app)
 	$(BIN)/sfboost demo
 
@@ -62,7 +66,26 @@ lint: $(call stamp,$(EXTRAS)$(comma)dev$(comma)lab)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check_golden.py
 	$(BIN)/python tools/count_code.py
+
+harden: $(call stamp,all$(comma)dev$(comma)lab)
+	OMP_NUM_THREADS=1 $(BIN)/python tools/fuzz.py
+	OMP_NUM_THREADS=1 $(BIN)/python tools/kills.py
+
+mutants: $(call stamp,$(EXTRAS)$(comma)dev$(comma)lab)
+	$(BIN)/python tools/mutants.py $(ARGS)
+
+# Where the database cannot be reached nothing was looked up, and that is no pass.
+audit: $(call stamp,release)
+	@$(BIN)/python -c "from urllib.request import urlopen; urlopen('https://pypi.org/pypi/pip/json', timeout=30)" 2>/dev/null \
+	  || { echo "The database of known holes (pypi.org) cannot be reached: nothing was looked up."; exit 2; }
+	$(BIN)/pip-audit --requirement constraints.txt --no-deps --disable-pip
+
+constraints: $(call stamp,all$(comma)docs$(comma)dev$(comma)lab)
+	{ grep '^#' constraints.txt; $(BIN)/python -m pip freeze --all --exclude-editable | grep '==' | grep -v '^pip==' \
+	  | sed 's/+cpu$$//' | LC_ALL=C sort --ignore-case; } > constraints.new
+	mv constraints.new constraints.txt
 
 bench: $(call stamp,$(EXTRAS)$(comma)dev$(comma)lab)
 	@for file in benchmarks/bench_*.py lab/benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done

@@ -22,4 +22,6 @@ X_new, y_new = hospital(1500, -1.0)
 model = StableFeatureBoosting(stable_features=[0], unstable_features=[1])
 model.fit(X, y, sample_domain=np.repeat(["north", "south", "east"], 600))
 adapted = model.adapt(X_new)  # y_new is for the scores alone
-print(f"as trained {model.score(X_new, y_new):.2f}, here {adapted.score(X_new, y_new):.2f} ({adapted.decision_})")
+print(
+    f"as trained {model.score(X_new, y_new):.2f}, here {adapted.score(X_new, y_new):.2f} ({adapted.decision_})"
+)

@@ -143,26 +143,11 @@ def _claimed(folder: Path, suffix: str) -> tuple[Path, IO[bytes]]:
     while True:
         part = folder / f".incoming-{secrets.token_hex(8)}{suffix}"
         held = part.open("xb")
-        locked = _lock(held)
         with suppress(FileNotFoundError):
-            if os.path.samestat(part.stat(), os.fstat(held.fileno())) and (
-                locked or not _held_elsewhere(held)
-            ):
+            free = _lock(held) is not False
+            if free and os.path.samestat(part.stat(), os.fstat(held.fileno())):
                 return part, held
         held.close()
-
-
-def _held_elsewhere(file: IO[bytes]) -> bool:
-    """Whether another process has the lock; no, where there are no locks."""
-    try:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except (ImportError, OSError):
-        return False
-    return False
 
 
 def _remove_if_orphaned(part: Path) -> None:
@@ -172,12 +157,17 @@ def _remove_if_orphaned(part: Path) -> None:
             part.unlink()
 
 
-def _lock(file: IO[bytes]) -> bool:
-    """Whether the lock could be had. It ends with its process, however that ends: so it tells who lives."""
+def _lock(file: IO[bytes]) -> bool | None:
+    """Whether the lock could be had; None where there are none (Windows, some file systems).
+
+    It ends with its process, however that ends: so it tells who lives.
+    """
     try:
         import fcntl
 
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (ImportError, OSError):  # Windows, another process, a file system without locks
+    except BlockingIOError:
         return False
+    except (ImportError, OSError):
+        return None
     return True

@@ -61,6 +61,14 @@ def test_a_temperature_never_changes_the_predicted_class(temperature, seed):
     np.testing.assert_allclose(np.exp(scaled).sum(axis=1), 1)
 
 
+@given(st.floats(0.2, 5), st.floats(0.2, 5), st.integers(0, 1000))
+def test_one_after_the_other_is_one(first, second, seed):
+    rng = np.random.default_rng(seed)
+    one, other = (Temperature(t, rng.normal(size=3)) for t in (first, second))
+    log_proba, _ = calibrated_rows(5, seed=seed)
+    np.testing.assert_allclose(one.then(other).apply(log_proba), other.apply(one.apply(log_proba)), atol=1e-9)
+
+
 def test_nll_never_rises_by_calibrating():
     log_proba, y = calibrated_rows(300)
     before = -log_proba[np.arange(300), y].mean()
@@ -109,3 +117,12 @@ def test_labels_that_are_wrong_one_time_in_four_are_found_and_a_clean_score_stay
     assert found.temperature == pytest.approx(1.0, abs=0.2)
     np.testing.assert_allclose(np.exp(found.apply(logits)).sum(axis=1), 1.0)
     assert fit_temperature(logits, clean, noise=True).noise is None
+
+
+def test_noise_is_believed_only_where_it_makes_labels_clearly_more_likely():
+    every = np.arange(60)
+    for seed in range(10):
+        logits, y = calibrated_rows(60, seed=seed)
+        plain, found = (fit_temperature(logits, y, noise=noise) for noise in (False, True))
+        gain = (found.apply(logits) - plain.apply(logits))[every, y].sum()
+        assert found.noise is None or gain >= 2.0

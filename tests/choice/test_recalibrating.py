@@ -77,6 +77,16 @@ def test_rows_that_were_chosen_by_their_class_are_told():
     assert np.mean(seen) > 0.9
 
 
+def test_which_rows_are_labelled_and_which_are_not_could_be_exchanged():
+    """Ninety rows and ten: that the ten are half a standard deviation apart is chance."""
+    said = np.random.default_rng(0).normal(size=(100, 1))
+    said = (said - said.mean()) / said.std()
+    said[90:] += 0.5 - said[90:].mean() + said[:90].mean()
+    for labelled in (np.arange(90), np.arange(90, 100)):
+        assert drawn_at_random(said, labelled)
+        assert not drawn_at_random(np.where(np.arange(100)[:, None] < 90, said, said + 2.0), labelled)
+
+
 @pytest.fixture(scope="module")
 def hospitals():
     """Three own hospitals with even shares, and a new one in which 90 % are sick."""

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from scipy.special import log_softmax
+from scipy.stats import t as student
 
-from sfboost.choice.shares import ClassShares, _drift
+from sfboost.choice.shares import ClassShares, _bound, _drift
 from sfboost.shift import DomainData
 
 EVEN = np.array([0.5, 0.5])
@@ -85,3 +86,16 @@ def test_the_drift_makes_the_mean_what_it_is_to_be(shares):
     corrected = proba * np.exp(_drift(proba, weight, np.array(shares)))
     corrected /= corrected.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(weight @ corrected, shares, atol=1e-4)
+
+
+def test_the_bound_on_one_more_domain_is_that_of_six_domains_before_any_is_seen():
+    """The guess is of log odds: a class and the other one are half of it off, each in its direction."""
+    assert _bound([np.zeros(2)] * 4, 0.2) == pytest.approx(student.ppf(0.975, 10) * 0.1 * np.sqrt(6 / 10))
+    seen = [np.array([0.3, -0.3]), np.array([-0.3, 0.3])] * 50
+    assert _bound(seen, 0.2) == pytest.approx(1.96 * 0.3, rel=0.05)
+
+
+def test_class_shares_that_differ_are_no_drift():
+    rng = np.random.default_rng(6)
+    apart, alike = (learned(rng, shares).drift for shares in ((0.1, 0.9, 0.2, 0.8), (0.5,) * 4))
+    assert apart == pytest.approx(alike, abs=0.1)

@@ -61,6 +61,7 @@ def test_newton_and_lbfgs_end_in_the_same_place(kind, k, container):
     assert all(fit.converged for fit in fits)
     assert fits[0].n_iterations < fits[1].n_iterations
     assert fits[0].value == pytest.approx(fits[1].value, abs=1e-10)
+    assert k == 2 or all(abs(fit.intercept.mean()) < 1e-12 for fit in fits)  # one of many equal fits
     np.testing.assert_allclose(parameters(fits[0]), parameters(fits[1]), atol=1e-6)
 
 

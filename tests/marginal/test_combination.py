@@ -53,8 +53,8 @@ def test_unstable_equal_to_the_prior_changes_nothing():
 def test_a_class_without_mass_is_left_to_the_stable_predictor():
     joint = combine(np.array([[0.5, 0.5, 0.0]]), np.array([[0.5, 0.5, 0.0]]), np.array([0.5, 0.5, 0.0]))
     np.testing.assert_allclose(joint, [[0.5, 0.5, 0.0]])
-    other = combine(np.array([[0.4, 0.4, 0.2]]), np.array([[0.8, 0.2, 0.0]]), np.array([0.5, 0.5, 0.0]))
-    np.testing.assert_allclose(other, [[0.64 / 1.0, 0.16 / 1.0, 0.2 / 1.0]])
+    other = combine(np.array([[0.4, 0.4, 0.2]]), np.array([[0.5, 0.3, 0.2]]), np.array([0.5, 0.5, 0.0]))
+    np.testing.assert_allclose(other, [[0.4 / 0.84, 0.24 / 0.84, 0.2 / 0.84]])
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5))
@@ -75,6 +75,11 @@ class TestPseudoLabels:
         hard = make_pseudo_labels(self.proba, "hard")
         np.testing.assert_array_equal(hard.argmax(axis=1), self.proba.argmax(axis=1))
         np.testing.assert_array_equal(hard.sum(axis=1), 1)
+
+    def test_their_confusion_has_the_truth_in_columns(self):
+        proba = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]])
+        confusion = pseudo_label_confusion(make_pseudo_labels(proba, "hard"), proba)
+        np.testing.assert_allclose(confusion, [[1.5 / 1.7, 0.5 / 1.3], [0.2 / 1.7, 0.8 / 1.3]])
 
     def test_sampled_ones_have_the_same_mean_and_confusion(self):
         sampled = make_pseudo_labels(self.proba, "sampled", 0)

@@ -70,6 +70,14 @@ def test_a_class_without_mass_is_left_out():
     assert PseudoLabelStatistics.from_proba(np.array([[1.0, 0.0]])).informativeness == 0
 
 
+def test_a_weak_contrast_is_one_that_no_row_has():
+    """Two classes whose odds are the same in every row, and nothing else, cannot be told apart."""
+    first = random_proba(0, k=2)
+    proba = np.column_stack([first[:, 0], 0.3 * first[:, 1], 0.7 * first[:, 1]])
+    [contrast] = PseudoLabelStatistics.from_proba(proba).weak_contrasts(1e-6)
+    np.testing.assert_allclose(contrast / contrast[1], [0.0, 1.0, -3.0 / 7.0], atol=1e-6)
+
+
 def test_statistics_of_different_classes_do_not_add():
     two, three = (PseudoLabelStatistics.from_proba(random_proba(0, k=k)) for k in (2, 3))
     with pytest.raises(ValueError, match="2 and of 3 classes"):

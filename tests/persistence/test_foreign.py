@@ -247,8 +247,10 @@ def test_a_part_cannot_choose_an_older_reader(protocol):
 
 def _one_array_a_thousand_times(schema):
     attributes = schema["content"]["content"]
-    entry = {key: value for key, value in attributes["theta_"].items() if key != "__id__"}
-    attributes["var_"] |= {"type": "json", "content": [entry] * 1000}
+    attributes["var_"] |= {
+        "type": "json",
+        "content": [attributes["theta_"] | {"__id__": i + 1} for i in range(1000)],
+    }
 
 
 def _text_in_place_of_numbers(schema):
@@ -271,6 +273,10 @@ BAYES = GaussianNB().fit(np.arange(8.0).reshape(4, 2), [0, 1, 0, 1])
         (skops_io.dumps(set(COLLIDING)), "more than 1000 keys that are no text"),
         (forged({"first": {1: 0}, "second": {"a": 0}}, _text_in_place_of_numbers), "two things of one"),
         (forged(BAYES, lambda schema: schema.update(__id__=2**61)), "identity that is none"),
+        (
+            forged(BAYES, lambda schema: schema["content"]["content"]["theta_"].pop("__id__")),
+            "identity that is none",
+        ),
     ],
 )
 def test_a_part_that_takes_more_than_it_brings_is_refused(data, said):

@@ -59,7 +59,6 @@ def test_a_foreign_zip_is_refused():
         ("cross_fit", {"object": ["dict"], "state": {}}, "which is no type"),
         ("cross_fit", {"exec": "1"}, "which means nothing"),
         ("cross_fit", {"dtype": "f8," * 20}, "numbers of type"),
-        ("cross_fit", {"torch": "float16"}, "numbers of type"),
         ("cross_fit", {"tuple": 3}, "a int where a list should be"),
         ("predict_proba", 3, "malformed .*predict_proba"),
         ("prior", None, "nothing in it uses its parts"),

@@ -40,7 +40,7 @@ def read_settings(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise ValueError(f"there is no file {path}.") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} is no TOML file: {error}.") from None
     model = values.pop("model", {})
     if not isinstance(model, dict):

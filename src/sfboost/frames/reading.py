@@ -285,7 +285,10 @@ def open_batches(
             streamed, mapped = source.head.startswith(_ARROW_STREAM), pa.memory_map(str(source.path))
             with (ipc.open_stream if streamed else ipc.open_file)(mapped) as reader:
                 refuse_twin_names(reader.schema.names, source.name)
-                yield iter(reader) if streamed else map(reader.get_batch, range(reader.num_record_batches))
+                batches = (
+                    iter(reader) if streamed else map(reader.get_batch, range(reader.num_record_batches))
+                )
+                yield map(_validated, batches)
 
 
 def source_of(table: pa.Table, name: str, like: Source) -> Source:
@@ -348,6 +351,12 @@ def _csv(
     }
 
 
+def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch, unless its offsets lead outside of its bytes: compiled code follows them without looking."""
+    batch.validate(full=True)
+    return batch
+
+
 def _checked(rows: Any, source: Source) -> Any:
     """The rows, unless pyarrow took bytes for no text, or many lines for one cell since a quote was open."""
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
@@ -389,7 +398,11 @@ def _sentences(source: Source) -> Iterator[None]:
         yield
     except UnicodeError as error:
         raise ValueError(_no_text(source.name, source.dialect.encoding)) from error
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(
+            f"{source.name} is cut short or damaged ({error}): compress or copy it again."
+        ) from error
+    except pa.ArrowException as error:
         raise ValueError(explain_arrow(str(error), source.name, source.kind, source.header)) from error
 
 

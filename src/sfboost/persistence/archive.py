@@ -138,15 +138,15 @@ _LARGEST_NUMBER = 16  # bytes; a long double means something else on the next ma
 _LONGEST_HEADER = 4096
 
 
-def array_to_bytes(array: npt.NDArray[Any]) -> bytes:
-    """The .npy bytes of an array.
+def array_to_bytes(array: npt.NDArray[Any], where: str = "an array") -> bytes:
+    """The .npy bytes of an array; `where` names it in errors.
 
     Examples
     --------
     >>> array_from_bytes(array_to_bytes(np.array(["yes", "no"])))
     array(['yes', 'no'], dtype='<U3')
     """
-    _check_dtype(array.dtype)
+    _check_dtype(array.dtype, where)
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, array, version=(1, 0), allow_pickle=False)
     return buffer.getvalue()
@@ -181,10 +181,10 @@ def check_header(data: bytes) -> tuple[np.dtype[Any], tuple[int, ...], Literal["
     return dtype, shape, "F" if fortran else "C", file.tell()
 
 
-def _check_dtype(dtype: np.dtype[Any]) -> None:
+def _check_dtype(dtype: np.dtype[Any], where: str = "an array") -> None:
     too_wide = dtype.kind in "fc" and dtype.itemsize > _LARGEST_NUMBER // (2 if dtype.kind == "f" else 1)
     if dtype.kind not in _KINDS or dtype.subdtype is not None or too_wide:
-        raise SavedModelError(f"an array of type {dtype} is not numbers, dates or text")
+        raise SavedModelError(f"{where} of type {dtype} is not numbers, dates or text")
 
 
 # -- weights of networks --------------------------------------------------------------------------------

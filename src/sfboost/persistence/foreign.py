@@ -66,12 +66,10 @@ ESTIMATORS = {
 ALLOWED = frozenset(f"{module}.{name}" for module, names in ESTIMATORS.items() for name in names.split())
 _TREE = "sklearn.tree._tree.Tree"
 # What loads an entry. skops has more: nodes that call methods, operators and constructors.
-_LOADERS = frozenset(
-    f"{kind}Node"
-    for kind in (
-        *("DType", "Dict", "Function", "Json", "List", "Loss", "MaskedArray", "NdArray", "Object"),
-        *("RandomGenerator", "RandomState", "Set", "Slice", "Tree", "Tuple", "Type"),
-    )
+_LOADERS = (
+    *("DTypeNode", "DictNode", "FunctionNode", "JsonNode", "ListNode", "LossNode", "MaskedArrayNode"),
+    *("NdArrayNode", "ObjectNode", "RandomGeneratorNode", "RandomStateNode", "SetNode", "SliceNode"),
+    *("TreeNode", "TupleNode", "TypeNode"),
 )
 
 # 0.15 closed the last known hole: a bit generator's name could be that of any function of numpy.random.
@@ -130,25 +128,10 @@ def _check(data: bytes, trusted: Collection[str]) -> None:
             check_header(content)
         if name.endswith(".npz"):
             raise SavedModelError("a scikit-learn part holds a sparse matrix, which is stored compressed")
-    entries = list(_entries(schema))
-    for entry in entries:
-        _check_entry(entry)
-    _check_reads(entries, {name: len(content) for name, content in members.items()})
-    _check_identities(schema, {name: hashlib.sha256(content).digest() for name, content in members.items()})
-    objects = {f"{e['__module__']}.{e['__class__']}" for e in entries if e.get("__loader__") == "ObjectNode"}
-    _refuse_types({*objects, *_skops().get_untrusted_types(data=data)} - {*ALLOWED, *trusted})
-
-
-def _entries(schema: Any) -> Iterator[dict[str, Any]]:
-    """Every object in the description of a part, and every dict in one."""
-    stack = [schema]
-    while stack:
-        entry = stack.pop()
-        if isinstance(entry, dict):
-            yield entry
-            stack.extend(entry.values())
-        elif isinstance(entry, list):
-            stack.extend(entry)
+    made = _check_entries(
+        schema, {name: hashlib.sha256(content).digest() for name, content in members.items()}
+    )
+    _refuse_types({*made, *_skops().get_untrusted_types(data=data)} - {*ALLOWED, *trusted})
 
 
 def _check_entry(entry: dict[str, Any]) -> None:
@@ -173,43 +156,41 @@ def _is_text(entry: Any) -> bool:
     return entry.get("__loader__") == "JsonNode" and str(entry.get("content")).startswith('"')
 
 
-def _check_reads(entries: Iterable[dict[str, Any]], sizes: Mapping[str, int]) -> None:
-    """Refuse a part that reads one array over and over: skops does so for entries without an identity."""
-    seen, left = set(), sum(sizes.values())
-    for entry in entries:
-        identity = entry.get("__id__") or id(entry)
-        if "file" in entry and identity not in seen:
-            left -= sizes[entry["file"]]
-            seen.add(identity)
-    if left < 0:
-        raise SavedModelError("a scikit-learn part reads an array more than once")
+def _check_entries(schema: Any, files: Mapping[str, bytes]) -> set[str]:
+    """Look at each entry of a description; return the types that are made without their constructors.
 
-
-def _check_identities(schema: Any, files: Mapping[str, bytes]) -> None:
-    """Refuse two things of one identity.
-
-    skops takes an entry whose identity it has met for the first one, whatever it says. Where all entries of
-    one identity are equal but for identities, what is walked is what is written: never more than the file.
+    Refused are two things of one identity, and two identities of one array. skops takes an entry whose
+    identity it has met for the first one, whatever it says. Where all entries of one identity are equal but
+    for identities, what is walked is what is written: never more than the file.
     """
     known: dict[int, bytes] = {}
+    readers: dict[str, int] = {}
+    made = set()
 
-    def digest(value: Any) -> bytes:
+    def digest(value: Any, key: str = "") -> bytes:
         parts = value
         if isinstance(value, dict):
-            items = [(key, item) for key, item in value.items() if key != "__id__"]
-            parts = [(key, files[item] if key == "file" else digest(item)) for key, item in items]
+            _check_entry(value)
+            parts = [(name, digest(item, name)) for name, item in value.items() if name != "__id__"]
         elif isinstance(value, list):
             parts = [digest(item) for item in value]
-        made = hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        if isinstance(value, dict) and "__id__" in value:
-            identity = value["__id__"]
+        elif key == "file":
+            parts = files[value]
+        found = hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        if isinstance(value, dict) and ("__id__" in value or isinstance(value.get("file"), str)):
+            identity = value.get("__id__")
             if type(identity) is not int or not 0 < identity <= _LARGEST_IDENTITY:
                 raise SavedModelError("a scikit-learn part has an identity that is none")
-            if known.setdefault(identity, made) != made:
+            if known.setdefault(identity, found) != found:
                 raise SavedModelError("a scikit-learn part has two things of one identity")
-        return made
+            if "file" in value and readers.setdefault(str(value["file"]), identity) != identity:
+                raise SavedModelError("a scikit-learn part reads an array more than once")
+        if isinstance(value, dict) and value.get("__loader__") == "ObjectNode":
+            made.add(f"{value['__module__']}.{value['__class__']}")
+        return found
 
     digest(schema)
+    return made
 
 
 def _refuse_types(missing: set[str]) -> None:

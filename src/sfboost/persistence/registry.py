@@ -127,8 +127,8 @@ def name_of(cls: type) -> str | None:
     return name if known and type_of(name) is cls else None
 
 
-def state_of(value: Any) -> dict[str, Any]:
-    """Attributes that say all about `value`. A class may say it itself, in `_saved_state`."""
+def state_of(value: Any, where: str) -> dict[str, Any]:
+    """Attributes that say all about `value`, `where` in errors. A class may say it in `_saved_state`."""
     cls = type(value)  # not the value: a FrozenEstimator passes on what it is asked
     if hasattr(cls, "_saved_state"):
         return dict(value._saved_state())
@@ -140,7 +140,7 @@ def state_of(value: Any) -> dict[str, Any]:
     if _ROUTING in state:
         # scikit-learn's object points back at its owner; what the user asked for is a plain dict.
         state[_ROUTING] = state[_ROUTING]._serialize()
-    _refuse_cache(cls, state)
+    _refuse_cache(state, where)
     return state
 
 
@@ -150,7 +150,7 @@ def make_object(cls: type, state: dict[str, Any]) -> Any:
         return cls._from_saved_state(state)
     if is_dataclass(cls) or cls.__name__ in _CONSTRUCTED:
         return cls(**state)
-    _refuse_cache(cls, state)
+    _refuse_cache(state, f"a {cls.__name__}")
     value: Any = object.__new__(cls)
     parameters = inspect.signature(cls).parameters.values()
     defaults = {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
@@ -165,9 +165,9 @@ def make_object(cls: type, state: dict[str, Any]) -> Any:
     return value
 
 
-def _refuse_cache(cls: type, state: dict[str, Any]) -> None:
+def _refuse_cache(state: dict[str, Any], where: str) -> None:
     """Refuse a folder of cached results: scikit-learn would unpickle what lies there."""
     if state.get("memory") is not None:
         raise SavedModelError(
-            f"a {cls.__name__} has memory={shortened(state['memory'])}, a cache of pickles: set memory=None"
+            f"{where} has memory={shortened(state['memory'])}, a cache of pickles: set memory=None"
         )

@@ -28,9 +28,7 @@ from sfboost.persistence.registry import TYPES, make_object, name_of, state_of, 
 
 _DEEPEST = 100
 _PLAIN = (type(None), bool, int, str)
-_FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 _LONGEST_DTYPE = 32  # a list of fields by commas would be parsed one by one
-_TORCH_NUMBERS = ("float32", "float64")
 
 
 class ModelEncoder:
@@ -99,20 +97,20 @@ class ModelEncoder:
         if name is not None:
             if TYPES[name].startswith("sklearn."):
                 self.libraries.add("scikit-learn")
-            try:
-                state = state_of(value)
-            except SavedModelError as error:
-                raise SavedModelError(f"{where}: {error}") from None
+            state = state_of(value, where)
             return {
                 "object": name,
                 "state": {k: self.encode(v, f"{where}.{k}", depth) for k, v in state.items()},
             }
-        root = _package(value)
-        if root == "torch" or isinstance(value, Tensors):
+        if isinstance(value, Tensors):
             self.libraries |= {"torch", "safetensors"}
-            if isinstance(value, Tensors):
-                return {"tensors": self._add_part("safetensors", tensors_to_bytes(value))}
-            return {"torch": _torch_number(value, where)}
+            return {"tensors": self._add_part("safetensors", tensors_to_bytes(value))}
+        root = _package(value)
+        if root == "torch":
+            raise SavedModelError(
+                f"{where} is a {type(value).__qualname__}: networks and penalties are saved by name only. "
+                "Save the state_dict of your own module with safetensors, and build the model around it again"
+            )
         if isinstance(value, BaseEstimator) or root in ("sklearn", "numpy"):
             self.libraries |= {"scikit-learn", "skops"}
             return {"skops": self._add_part("skops", dump_foreign(value, self.trusted, where))}
@@ -124,10 +122,7 @@ class ModelEncoder:
         )
 
     def _add_array(self, array: Any, where: str) -> str:
-        try:
-            return self._add_part("npy", array_to_bytes(array))
-        except SavedModelError as error:
-            raise SavedModelError(f"{where}: {error}") from None
+        return self._add_part("npy", array_to_bytes(array, where))
 
     def _add_part(self, ending: str, content: bytes) -> str:
         name = f"parts/{len(self.parts)}.{ending}"
@@ -155,7 +150,7 @@ class Decoder:
         self.unused = dict(parts)
         self.trusted = tuple(trusted)
         self._readers: dict[str, Callable[[Any], Any]] = {
-            "float": lambda name: _FLOATS[name],
+            "float": float,
             "tuple": lambda items: tuple(self._list(items)),
             "dict": self._dict,
             "slice": lambda ends: slice(*self._list(ends)),
@@ -165,7 +160,6 @@ class Decoder:
             "number": lambda name: _dtype(name).type,
             "skops": lambda part: load_foreign(self._part(part, ".skops"), self.trusted),
             "tensors": lambda part: tensors_from_bytes(self._part(part, ".safetensors")),
-            "torch": _torch_dtype,
         }
 
     def decode(self, tree: Any) -> Any:
@@ -219,22 +213,3 @@ def _dtype(name: Any) -> np.dtype[Any]:
     if not isinstance(name, str) or len(name) > _LONGEST_DTYPE:
         raise SavedModelError(f"it holds numbers of type {shortened(name)}")
     return np.dtype(name)
-
-
-def _torch_number(value: Any, where: str) -> str:
-    """Name of a torch number type; any other object of torch is refused."""
-    name = str(value).removeprefix("torch.")
-    if type(value).__name__ != "dtype" or name not in _TORCH_NUMBERS:
-        raise SavedModelError(
-            f"{where} is a {type(value).__qualname__}: networks and penalties are saved by name only. Save "
-            "the state_dict of your own module with safetensors, and build the model around it again"
-        )
-    return name
-
-
-def _torch_dtype(name: Any) -> Any:
-    if name not in _TORCH_NUMBERS:
-        raise SavedModelError(f"it holds numbers of type {shortened(name)}")
-    import torch
-
-    return getattr(torch, name)
