@@ -29,8 +29,8 @@ def fitted():
 
 
 WAYS = {
-    "adapt on arrays": lambda: sfboost.adapt(np.full(60, 0.5), X[:, 1:], answer="paper"),
-    "adapt of a model": lambda: fitted().adapt(X[:30], answer="paper"),
+    "adapt on arrays": lambda: sfboost.adapt(np.full(60, 0.5), X[:, 1:], settings=sfboost.Settings("paper")),
+    "adapt of a model": lambda: fitted().adapt(X[:30], settings=sfboost.Settings("paper")),
     "a column of labels": lambda: SoftLogisticRegression().fit(X, Y[:, None]),
 }
 
@@ -78,4 +78,4 @@ def test_a_warning_can_be_made_an_error_by_its_type():
     with warnings.catch_warnings():
         warnings.simplefilter("error", AdaptationWarning)
         with pytest.raises(AdaptationWarning):
-            fitted().adapt(X[:30], answer="paper")
+            fitted().adapt(X[:30], settings=sfboost.Settings("paper"))

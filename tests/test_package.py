@@ -23,7 +23,7 @@ import numpy as np, sfboost
 rng = np.random.default_rng(0)
 y = rng.integers(0, 2, 400)
 X = np.column_stack([y + rng.normal(size=400), -y + rng.normal(size=400)])
-print(sfboost.StableFeatureBoosting([0]).fit(X, y).adapt(X, answer="paper").decision_)
+print(sfboost.StableFeatureBoosting([0]).fit(X, y).adapt(X, settings=sfboost.Settings("paper")).decision_)
 """
     plain = ("pandas", "pyarrow", "matplotlib", "typer", "rich", "pooch", "PIL", "ray", "torch")
     done = run_without(plain, code)

@@ -78,7 +78,7 @@ def test_tables_of_the_pages_name_all_that_the_registries_have():
     pytest.importorskip("typer", reason="the command is an extra")
     import typer
 
-    from sfboost.choice.choosing import WORDS
+    from sfboost.choice.reasons import WORDS
     from sfboost.cli.app import app
     from sfboost.diagnostics import CHECKS
     from sfboost_lab.baselines import ADAPTERS, TRAINERS

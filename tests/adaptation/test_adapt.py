@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sfboost import AdaptationWarning, Settings
 from sfboost.adaptation import CORRECTIONS, adapt
 from sfboost.adaptation.decision import unwarned
-from sfboost.heads import AdamLogisticRegression, SoftLabelClassifier, SoftLogisticRegression
+from sfboost.heads import AdamLogisticRegression, SoftLabelClassifier
 from sfboost_lab.theory import anticausal
 
 
@@ -49,9 +49,9 @@ def test_our_default_is_within_two_points_of_labels_on_four_classes():
         family = GaussianFamily(seed)
         y, stable, X = family.draw(1000)
         truth, new_stable, new_X = family.draw(5000)
-        ours = adapt(stable, X, answer="paper")
-        oneshot = adapt(stable, X, settings=Settings(correction="posthoc"), answer="paper")
-        labelled = adapt(stable, X, y=y, answer="paper")
+        ours = adapt(stable, X, refuse=False)
+        oneshot = adapt(stable, X, settings=Settings(correction="posthoc"), refuse=False)
+        labelled = adapt(stable, X, y=y, refuse=False)
         scores.append(
             [(a.predict(new_stable, new_X) == truth).mean() for a in (ours, oneshot, labelled)]
             + [(new_stable.argmax(axis=1) == truth).mean()]
@@ -72,7 +72,7 @@ def test_the_error_falls_with_the_square_root_of_the_rows():
         for seed in range(60):
             X, _ = draw_anticausal(n, 0.3, seed=1000 * seed + n)
             adaptation = adapt(
-                stable_of(X), X[:, 1:], settings=Settings(correction="posthoc", l2=1e-9), answer="paper"
+                stable_of(X), X[:, 1:], settings=Settings(correction="posthoc", l2=1e-9), refuse=False
             )
             found = adaptation.unstable_proba(np.array([[-1.0], [1.0]]))
             squared.append(((found - truth) ** 2).mean())
@@ -81,29 +81,20 @@ def test_the_error_falls_with_the_square_root_of_the_rows():
     assert -0.6 <= slope <= -0.4
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_em_climbs_the_penalised_likelihood_to_the_direct_maximum(n_classes):
-    family = GaussianFamily(3, n_classes=n_classes)
+def test_em_climbs_the_penalised_likelihood_to_the_direct_maximum():
+    family = GaussianFamily(3, n_classes=2)
     _, stable, X = family.draw(800)
     l2 = 1e-2
     values = []
     for rounds in (2, 3, 5, 10, 40, 150):
-        adaptation = adapt(stable, X, settings=Settings(rounds=rounds, l2=l2), answer="paper")
+        adaptation = adapt(stable, X, settings=Settings(rounds=rounds, l2=l2), refuse=False)
         coef = adaptation.head.coef_
         values.append(adaptation.unstable.history[-1] - 0.5 * l2 * float(np.vdot(coef, coef)))
     assert all(later >= earlier - 1e-9 for earlier, later in pairwise(values))
-    direct = adapt(stable, X, settings=Settings(l2=l2), answer="paper")
+    direct = adapt(stable, X, settings=Settings(l2=l2), refuse=False)
     best = direct.unstable.history[-1] - 0.5 * l2 * float(np.vdot(direct.head.coef_, direct.head.coef_))
     assert values[-1] <= best + 1e-7
     assert values[-1] == pytest.approx(best, abs=2e-4)
-
-
-def test_history_of_the_direct_fit_is_the_likelihood_of_its_prediction():
-    family = GaussianFamily(4)
-    _, stable, X = family.draw(500)
-    adaptation = adapt(stable, X, answer="paper")
-    ratio = adaptation.unstable_proba(X) * stable / adaptation.prior
-    assert adaptation.unstable.history[-1] == pytest.approx(np.log(ratio.sum(axis=1)).mean(), abs=1e-9)
 
 
 def test_many_rows_start_from_some_of_them_and_end_at_the_same_maximum():
@@ -124,7 +115,7 @@ class TestInvariance:
         def adapt_and_predict(stable, X, weight=None, at=None):
             options = {"settings": Settings(correction=request.param, l2=1e-2), "sample_weight": weight}
             with unwarned():  # that 120 rows hardly tell two classes apart, in some draws
-                adapted = adapt(stable, X, answer="paper", **options)
+                adapted = adapt(stable, X, refuse=False, **options)
             return adapted.predict_proba(*(at or (stable, X)))
 
         return adapt_and_predict
@@ -157,31 +148,12 @@ class TestInvariance:
         repeated = predict(stable[twice], X[twice], at=(stable, X))
         np.testing.assert_allclose(repeated, predict(stable, X, weight), atol=1e-3)
 
-    def test_a_row_twice_is_weight_two_in_em_rounds(self):
-        stable, X = self.rows(0)
-        weight = np.random.default_rng(0).integers(1, 3, len(X))
-        twice = np.repeat(np.arange(len(X)), weight)
-        options = {"settings": Settings(rounds=4, l2=1e-2), "answer": "paper"}
-        repeated = adapt(stable[twice], X[twice], **options).predict_proba(stable, X)
-        weighted = adapt(stable, X, sample_weight=weight, **options).predict_proba(stable, X)
-        np.testing.assert_allclose(repeated, weighted, atol=1e-4)
-
     @given(st.integers(0, 10**6))
     @few
     def test_units_of_the_unstable_features(self, predict, seed):
         stable, X = self.rows(seed)
         moved = X * np.array([10, 1e-3, 5, 1]) + np.array([0, 100, -7, 3])
         np.testing.assert_allclose(predict(stable, moved), predict(stable, X), atol=1e-3)
-
-
-def test_two_classes_as_vector_or_matrix_are_the_same():
-    X, _ = draw_anticausal(2000, 0.2, seed=0)
-    vector = stable_of(X)
-    matrix = np.column_stack([1 - vector, vector])
-    first, second = adapt(vector, X[:, 1:]), adapt(matrix, X[:, 1:])
-    np.testing.assert_allclose(
-        first.predict_proba(vector, X[:, 1:]), second.predict_proba(matrix, X[:, 1:]), rtol=1e-9
-    )
 
 
 class TestPaper:
@@ -208,26 +180,6 @@ class TestPaper:
         by_hand = np.clip((f + e0 - 1) / (e0 + e1 - 1), 0, 1)
         np.testing.assert_allclose(paper.unstable_proba(X[:, 1:])[:, 1], by_hand, atol=1e-12)
 
-    @pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
-    def test_unbalanced_classes_do_not_break_it(self, share):
-        rng = np.random.default_rng(0)
-        y = (rng.random(20_000) < share).astype(int)
-        x_stable, X = y + rng.normal(size=20_000), 1.5 * y[:, None] + rng.normal(size=(20_000, 1))
-        stable = expit(x_stable - 0.5 + np.log(share / (1 - share)))
-        paper = adapt(stable, X, settings=Settings("paper"))
-        assert (paper.predict(stable, X) == y).mean() >= ((stable > 0.5) == y).mean() - 0.005
-
-    def test_another_correction_brings_its_own_rounds(self):
-        X, _ = draw_anticausal(2000, 0.1, seed=0)
-        assert adapt(stable_of(X), X[:, 1:], settings=Settings("paper", correction="likelihood")).rounds == 20
-
-    def test_rounds_after_the_first_are_em(self):
-        X, y = draw_anticausal(20_000, 0.1, seed=0)
-        posthoc = Settings(correction="posthoc", l2=1e-6, rounds=3)
-        three = adapt(stable_of(X), X[:, 1:], settings=posthoc)
-        assert three.rounds == 3
-        assert (three.predict(stable_of(X), X[:, 1:]) == y).mean() == pytest.approx(0.9, abs=0.01)
-
     @pytest.mark.parametrize("pseudo_labels", ["hard", "sampled"])
     def test_other_pseudo_labels_are_corrected_by_their_own_confusion(self, pseudo_labels):
         X, y = draw_anticausal(100_000, 0.1, seed=0)
@@ -235,25 +187,6 @@ class TestPaper:
             stable_of(X), X[:, 1:], settings=Settings(correction="posthoc", pseudo_labels=pseudo_labels)
         )
         assert (other.predict(stable_of(X), X[:, 1:]) == y).mean() == pytest.approx(0.9, abs=0.01)
-
-    def test_calibrating_the_head_is_a_temperature_before_the_correction(self):
-        X, _ = draw_anticausal(5000, 0.1, seed=0)
-        early = AdamLogisticRegression(20, batch_size=2048)
-        with unwarned():
-            plain, scaled = (
-                adapt(
-                    stable_of(X), X[:, 1:], settings=Settings("paper", head=early, calibrate_unstable=scale)
-                )
-                for scale in (False, True)
-            )
-        assert plain.unstable.temperature is None
-        assert scaled.unstable.temperature.temperature < 1  # early-stopped: too timid
-        none = adapt(
-            stable_of(X),
-            X[:, 1:],
-            settings=Settings(correction="none", calibrate_unstable=True, standardize=True),
-        )
-        assert none.unstable.temperature is not None
 
 
 class TestWrappedHeads:
@@ -280,26 +213,11 @@ class TestWrappedHeads:
         assert (forest.predict(stable, pair) == y).mean() > 0.88
         assert (linear.predict(stable, pair) == y).mean() < 0.77
 
-    def test_our_heads_are_used_as_they_are(self):
-        X, _ = draw_anticausal(2000, 0.1, seed=0)
-        head = SoftLogisticRegression(l2=0.5)
-        adaptation = adapt(stable_of(X), X[:, 1:], settings=Settings(head=head))
-        assert adaptation.head.l2 == 0.5
-        assert not hasattr(head, "coef_")
-
-    def test_they_may_be_standardised_on_request(self):
-        X, _ = draw_anticausal(500, 0.1, seed=0)
-        adaptation = adapt(
-            stable_of(X), X[:, 1:], settings=Settings(head=LogisticRegression(), standardize=True)
-        )
-        assert adaptation.standardizer is not None
-        assert adaptation.predict_proba(stable_of(X), X[:, 1:]).shape == (500, 2)
-
 
 class TestPenalty:
     def test_it_is_chosen_by_held_out_likelihood_and_never_zero(self):
         _, stable, X = GaussianFamily(0).draw(400)
-        chosen = adapt(stable, X, answer="paper").cross_fit
+        chosen = adapt(stable, X, refuse=False).cross_fit
         assert chosen.l2 > 0
         assert chosen.l2 * 400 == pytest.approx(chosen.strengths[int(np.argmax(chosen.gains))])
         assert chosen.gain > 2 * chosen.standard_error
@@ -313,20 +231,3 @@ class TestPenalty:
         assert adaptation.cross_fit.l2 * 3000 == pytest.approx(1000)
         kept = (adaptation.predict(stable_of(X), noise) == y).mean()
         assert kept == pytest.approx(((stable_of(X) > 0.5) == y).mean(), abs=0.01)
-
-    def test_the_standard_error_is_the_spread_over_replications(self):
-        found = []
-        for seed in range(40):
-            family = GaussianFamily(0, n_classes=2, unstable_scale=0.5)
-            family.rng = np.random.default_rng(seed)
-            _, stable, X = family.draw(400)
-            cross = adapt(stable, X, settings=Settings(l2=1e-2), answer="paper").cross_fit
-            found.append((cross.gain, cross.standard_error))
-        gains, errors = np.array(found).T
-        assert errors.mean() == pytest.approx(gains.std(ddof=1), rel=0.4)
-
-    def test_the_scale_of_the_penalty_follows_the_rows(self):
-        X, _ = draw_anticausal(30_000, 0.1, seed=0)
-        cross = adapt(stable_of(X), X[:, 1:]).cross_fit
-        assert cross.n_rows == 10_000
-        assert cross.l2 * 30_000 in cross.strengths

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 from joints import GaussianFamily
-from sklearn.linear_model import LogisticRegression
 
 from sfboost import AdaptationRefused, Settings
 from sfboost.adaptation import adapt
@@ -13,7 +12,7 @@ from sfboost.adaptation import adapt
 )
 def test_the_terms_add_up(n_classes, options):
     _, stable, X = GaussianFamily(0, n_classes=n_classes).draw(600)
-    adaptation = adapt(stable, X, answer="paper", settings=Settings(**options))
+    adaptation = adapt(stable, X, refuse=False, settings=Settings(**options))
     why = adaptation.explain(stable[5], X[5])
     total = why.stable + why.unstable - why.prior
     np.testing.assert_allclose(total - np.log(np.exp(total).sum()), why.joint, atol=1e-9)
@@ -25,7 +24,7 @@ def test_the_terms_add_up(n_classes, options):
 
 def test_it_prints_names_and_values():
     _, stable, X = GaussianFamily(0, n_classes=2).draw(600)
-    adaptation = adapt(stable, X, classes=["ill", "well"], answer="paper")
+    adaptation = adapt(stable, X, classes=["ill", "well"], refuse=False)
     text = str(adaptation.explain(stable[0], X[0], feature_names=("a", "b", "c", "glucose")))
     assert "ill" in text
     assert "glucose = " in text
@@ -42,21 +41,3 @@ def test_a_kept_stable_predictor_explains_itself():
     np.testing.assert_array_equal(why.unstable, why.prior)
     assert why.stable_alone
     assert str(why).endswith("The stable features alone decide: the answer does not use the unstable ones.")
-
-
-def test_a_head_without_coefficients_is_explained_by_class_only():
-    from sklearn.tree import DecisionTreeClassifier
-
-    _, stable, X = GaussianFamily(0, n_classes=2).draw(800)
-    why = adapt(stable, X, settings=Settings(head=DecisionTreeClassifier(max_depth=2), rounds=2)).explain(
-        stable[0], X[0]
-    )
-    assert why.features is None
-    total = why.stable + why.unstable - why.prior
-    np.testing.assert_allclose(total - np.log(np.exp(total).sum()), why.joint, atol=1e-9)
-    assert (
-        adapt(stable, X, settings=Settings(head=LogisticRegression(), rounds=2))
-        .explain(stable[0], X[0])
-        .features
-        is None
-    )

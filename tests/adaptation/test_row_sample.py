@@ -41,19 +41,6 @@ def test_the_last_bits_of_f_s_do_not_matter_and_the_others_do():
     assert (keys_of(stable, X) != keys_of(far, X)).mean() > 0.99
 
 
-def test_a_sketch_of_sketches_is_the_sketch_of_all_rows():
-    stable, X = draw(3000)
-    rows = np.random.default_rng(1).integers(0, 3000, 9000)  # copies of many
-    keys = keys_of(stable, X)[rows]
-    whole = RowSketch.of(keys, 500)
-    parts = [RowSketch.of(keys[first : first + 700], 500) for first in range(0, 9000, 700)]
-    joined = RowSketch.of(
-        np.concatenate([part.keys for part in parts]), 500, np.concatenate([part.counts for part in parts])
-    )
-    np.testing.assert_array_equal(joined.keys, whole.keys)
-    np.testing.assert_array_equal(joined.counts, whole.counts)
-
-
 @pytest.mark.parametrize("n_distinct", [4, 5000])
 def test_a_sample_of_copies_has_the_shares_of_the_table(n_distinct):
     rng = np.random.default_rng(0)

@@ -1,17 +1,11 @@
 """Embeddings: f_S reads all columns, and what adapts are directions of the new rows."""
 
-import warnings
-
 import numpy as np
 import pytest
-from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
 
 import sfboost
 from sfboost import StableFeatureBoosting
 from sfboost.boosting import performance_without_labels
-from sfboost.boosting.columns import Columns
-from sfboost.boosting.components import Directions, domain_splits, tuned_regression
 
 CLASSES = np.array(["cat", "dog", "elk"])
 
@@ -46,8 +40,9 @@ def test_it_gains_in_a_new_domain_where_own_domains_gained(fitted):
     adapted = model.adapt(X_new)
     assert model.components_.helps
     assert adapted.decision_ == "adapted"
-    assert "own domains" in adapted.reason_
-    assert adapted.score(X_new, y_new) > model.score(X_new, y_new) + 0.03
+    assert adapted.reason_.code == "learned"
+    stable = CLASSES[model.predict_stable_proba(X_new).argmax(axis=1)]
+    assert adapted.score(X_new, y_new) > np.mean(stable == y_new) + 0.03
 
 
 def test_directions_are_those_of_the_new_rows_and_the_model_keeps_its_own(fitted):
@@ -98,31 +93,6 @@ def test_one_domain_alone_keeps_f_s_and_says_why():
     with pytest.warns(UserWarning, match="no own domain could be left out"):
         adapted = model.adapt(X_new)
     assert adapted.decision_ == "kept stable"
-    assert model.adapt(X_new, answer="paper").decision_ == "adapted"
-
-
-def test_f_s_is_calibrated_on_domains_that_it_has_not_seen():
-    (X, y, domain), (X_new, y_new) = known_and_new()
-    model = StableFeatureBoosting(unstable_features="components").fit(X, y, sample_domain=domain)
-    by_rows = StableFeatureBoosting(stable=clone(model.regression_)).fit(X, y, sample_domain=domain)
-    position = np.searchsorted(CLASSES, y_new)
-    loss = [-m.predict_log_proba(X_new)[np.arange(len(y_new)), position].mean() for m in (model, by_rows)]
-    assert loss[0] < loss[1]
-
-
-def test_the_penalty_is_that_of_left_out_domains():
-    (X, y, domain), _ = known_and_new()
-    labels = np.searchsorted(CLASSES, y)
-    splits = domain_splits(labels, domain, 5)
-    assert [sorted(set(domain[outside])) for _, outside in splits] == [["d0"], ["d1"], ["d2"]]
-    chosen, _ = tuned_regression(X, labels, domain, splits)
-    in_other_units, _ = tuned_regression(2 * X, labels, domain, splits)
-    assert pytest.approx(chosen.C / 4) == in_other_units.C
-
-
-def test_rows_of_a_class_that_other_domains_lack_are_not_judged():
-    y, domain = np.array([0, 1, 2, 0, 1, 1]), np.repeat(["a", "b"], 3)
-    assert [outside.tolist() for _, outside in domain_splits(y, domain, 5)] == [[0, 1], [3, 4, 5]]
 
 
 def test_it_is_saved_and_loaded(fitted, tmp_path):
@@ -135,64 +105,8 @@ def test_it_is_saved_and_loaded(fitted, tmp_path):
     np.testing.assert_array_equal(loaded.adapt(X_new).predict_proba(X_new), adapted.predict_proba(X_new))
 
 
-def test_evaluate_compares_with_the_same_regression():
-    X, y, domain = draw(n_rows=100, n_domains=2)
-    found = StableFeatureBoosting(unstable_features="components").evaluate(X, y, domain)
-    # f_S is that regression with a temperature: it names the same classes.
-    for one in found.domains:
-        assert one.scores["stable"]["accuracy"] == one.scores["pooled"]["accuracy"]
-
-
-def test_frames_and_rows_of_weight_zero(fitted):
-    pd = pytest.importorskip("pandas")
-    (X, y, domain), (X_new, _) = known_and_new(n_rows=220)
-    names = [f"v{j}" for j in range(40)]
-    model = StableFeatureBoosting(unstable_features="components")
-    model.fit(pd.DataFrame(X, columns=names), y, sample_domain=domain)
-    frame = pd.DataFrame(X_new, columns=names)
-    weight = np.r_[np.ones(200), np.zeros(20)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", sfboost.AdaptationWarning)
-        first = model.adapt(frame, sample_weight=weight, answer="paper")
-        second = model.adapt(frame.iloc[:200], answer="paper")
-    np.testing.assert_allclose(first.predict_proba(frame), second.predict_proba(frame), atol=1e-10)
-
-
-def test_each_of_several_domains_has_directions_of_its_own(fitted):
-    model, X_new, _ = fitted
-    half = np.arange(len(X_new)) % 2
-    many = model.adapt(X_new, sample_domain=half)
-    for name in (0, 1):
-        mine = X_new[half == name]
-        expected = model.adapt(mine).predict_proba(mine)
-        np.testing.assert_allclose(many.predict_proba(X_new, half)[half == name], expected, rtol=1e-9)
-
-
 def test_what_rests_on_two_kinds_of_columns_is_refused(fitted):
     model, X_new, _ = fitted
     adapted = model.adapt(X_new)
     found = performance_without_labels(adapted, X_new)
     assert all(not one.value and "components" in one.withheld for one in found.values())
-
-
-def test_a_user_s_classifier_is_taken_as_it_is():
-    (X, y, domain), (X_new, _) = known_and_new(n_rows=100)
-    own = LogisticRegression(C=0.5)
-    model = StableFeatureBoosting(unstable_features="components", stable=own)
-    model.fit(X, y, sample_domain=domain)
-    np.testing.assert_array_equal(model.predict(X_new), own.fit(X, y).predict(X_new))
-
-
-def test_there_are_no_more_directions_than_rows():
-    X = np.random.default_rng(0).normal(size=(3, 5))
-    assert len(Directions.of(Columns((0, 1, 2, 3, 4), tuple("abcde")), X, 8)) == 3
-
-
-def test_the_number_of_directions_is_chosen_by_what_counts(fitted):
-    model, *_ = fitted
-    (X, y, domain), _ = known_and_new()
-    ranked = clone(model).set_params(settings=sfboost.Settings(metric="log_loss")).fit(X, y, domain)
-    loss = ranked.components_.log_loss
-    np.testing.assert_allclose(ranked.components_.judged, 1.0 - loss)
-    assert ranked.components_.chosen == ranked.components_.numbers[loss[1:].mean(axis=1).argmin()]
-    assert "in log loss in the mean" in ranked.components_.reason

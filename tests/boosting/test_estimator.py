@@ -8,21 +8,18 @@ import pytest
 from joints import anticausal_hospitals as hospitals
 from joints import draw_anticausal
 from sklearn import config_context
-from sklearn.base import clone, is_classifier
-from sklearn.compose import make_column_transformer
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import get_scorer
-from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, RepeatedStratifiedKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sfboost import AdaptedClassifier, Settings, StableFeatureBoosting, adapt, adapted_scorer
+from sfboost import AdaptedClassifier, Settings, StableFeatureBoosting, adapted_scorer
 from sfboost.adaptation.decision import AdaptationRefused, AdaptationWarning
-from sfboost_lab.testing import Dials, simulate
 
 # Many facts here need one domain alone; that this is said has a test of its own.
 pytestmark = pytest.mark.filterwarnings("ignore:sample_domain was not given")
@@ -52,12 +49,16 @@ def new():
 
 
 class TestLifeCycle:
-    def test_before_adaptation_the_stable_features_alone_predict(self, model, new):
-        X, y = new
-        assert model.score(X, y) == pytest.approx(0.75, abs=0.025)
+    def test_before_adaptation_the_pooled_classifier_predicts_and_f_s_is_there_to_ask(self, model, new):
+        X, _ = new
+        pooled = model.pooled_.log_proba(X[:, :1], X[:, 1:])
+        np.testing.assert_allclose(model.predict_log_proba(X), pooled)
+        np.testing.assert_array_equal(model.predict(X), pooled.argmax(axis=1))
         changed = X.copy()
         changed[:, 1] = 12345.0
-        np.testing.assert_array_equal(model.predict_proba(changed), model.predict_proba(X))
+        stable = model.predict_stable_proba(X)
+        np.testing.assert_array_equal(model.predict_stable_proba(changed), stable)
+        assert np.mean(stable.argmax(axis=1) == new[1]) == pytest.approx(0.75, abs=0.025)
 
     def test_adapting_gains_fifteen_points(self, model, new):
         X, y = new
@@ -65,18 +66,6 @@ class TestLifeCycle:
         assert isinstance(adapted, AdaptedClassifier)
         assert adapted.decision_ == "adapted"
         assert adapted.score(X, y) == pytest.approx(0.90, abs=0.02)
-
-    def test_the_result_carries_what_was_estimated(self, model, new):
-        adapted = model.adapt(new[0], answer="safe")
-        np.testing.assert_allclose(adapted.prior_, [0.5, 0.5], atol=0.03)
-        np.testing.assert_allclose(np.diag(adapted.confusion_), 0.625, atol=0.04)
-        assert adapted.informativeness_ == pytest.approx(0.25, abs=0.06)
-        assert adapted.head_.coef_[0, 0] < 0  # the sign flipped: the story of this method
-        assert adapted.rounds_ == 1
-        assert "labels" in adapted.reason_
-        assert adapted.warnings_ == ()
-        assert is_classifier(adapted)
-        assert get_scorer("neg_log_loss")(adapted, *new) > get_scorer("neg_log_loss")(model, *new)
 
     def test_the_source_model_is_byte_identical_after_adapt(self, model, new):
         import pickle
@@ -86,43 +75,6 @@ class TestLifeCycle:
         adapted.predict_proba(new[0])
         adapted.explain(new[0][0])
         assert pickle.dumps(model) == before
-
-    def test_adaptations_are_independent_of_each_other_and_of_a_refit(self, model, new):
-        X, y, domain = hospitals(seed=50)
-        first = model.adapt(new[0])
-        proba = first.predict_proba(new[0])
-        model.adapt(draw_anticausal(3000, 0.9, seed=1)[0])
-        model.fit(X, y, sample_domain=domain)
-        np.testing.assert_array_equal(first.predict_proba(new[0]), proba)
-
-    def test_options_of_one_call(self, model, new):
-        paper = model.adapt(new[0], settings=Settings("paper", rounds=2))
-        assert paper.rounds_ == 2
-        posthoc = model.adapt(new[0], settings=Settings(correction="posthoc"))
-        assert posthoc.adaptation.settings.correction == "posthoc"
-
-    def test_what_training_knows_serves_the_function_on_arrays(self, model, new):
-        adapted = model.adapt(new[0], answer="safe")
-        stable, unstable = model.predict_proba(new[0]), new[0][:, 1:]
-        ours = adapt(stable, unstable, classes=model.classes_, training=model.training_, answer="safe")
-        assert ours.guard.leak_source == "training domains"
-        assert ours.decision == adapted.adaptation.decision
-        np.testing.assert_allclose(
-            ours.predict_proba(stable, unstable), adapted.predict_proba(new[0]), rtol=1e-9
-        )
-
-    def test_a_few_labels(self, model, new):
-        X, y = new
-        partly = np.where(np.arange(4000) < 20, y.astype(float), np.nan)
-        assert model.adapt(X, y=partly).adaptation.n_labelled == 20
-
-    def test_jobs_do_not_change_the_answer(self, new):
-        X, y, domain = hospitals()
-        outputs = [
-            StableFeatureBoosting([0], [1], n_jobs=jobs).fit(X, y, sample_domain=domain).predict_proba(new[0])
-            for jobs in (1, 2)
-        ]
-        np.testing.assert_allclose(*outputs, rtol=1e-9)
 
 
 class TestEvidence:
@@ -135,16 +87,11 @@ class TestEvidence:
             X, y, sample_domain=domain
         )
         assert not model.training_.evidence.convincing
-        with pytest.warns(AdaptationRefused, match="not shown to be informative"):
+        with pytest.warns(AdaptationRefused, match="f_S is not shown to be stable"):
             kept = model.adapt(new[0], answer="safe")
         assert kept.decision_ == "kept stable"
-        np.testing.assert_allclose(kept.predict_proba(new[0]), model.predict_proba(new[0]))
-        assert model.adapt(new[0], answer="paper").decision_ == "adapted"
-
-    def test_an_informative_one_is_convincing(self, model):
-        # log 2 minus the entropy of a 75 % coin: 0.131 nats.
-        assert model.training_.evidence.gain == pytest.approx(0.131, abs=0.03)
-        assert model.training_.evidence.n_rows == 1200
+        np.testing.assert_allclose(kept.predict_proba(new[0]), model.predict_stable_proba(new[0]))
+        assert model.adapt(new[0], settings=Settings("paper")).decision_ == "adapted"
 
 
 class TestWhatFitKeeps:
@@ -160,14 +107,6 @@ class TestWhatFitKeeps:
             assert domain.feature_mean.shape == (1,)
         # Agreement 0.95 is a stronger relation than 0.7.
         assert model.domains_[0].head.coef_[0, 0] > model.domains_[1].head.coef_[0, 0] > 0
-
-    def test_a_domain_with_one_class_has_no_head(self):
-        X, y, domain = hospitals()
-        domain = np.where((domain == "hospital 1") & (y == 1), "odd", domain)
-        model = StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=domain)
-        heads = {d.name: d.head for d in model.domains_}
-        assert heads["odd"] is None
-        assert heads["hospital 0"] is not None
 
     def test_domains_may_be_integers_or_one(self):
         X, y, domain = hospitals()
@@ -202,11 +141,6 @@ class TestCalibration:
         (domain,) = model.domains_
         assert domain.calibration.reliability.ece < 0.03 < domain.calibration.reliability_raw.ece
 
-    def test_it_can_be_left_out(self):
-        frozen, X, y = self.overconfident()
-        model = StableFeatureBoosting([0], [1], stable=frozen, calibration=None).fit(X, y)
-        np.testing.assert_allclose(model.predict_proba(X), frozen.predict_proba(X[:, :1]), atol=1e-5)
-
     def test_a_named_validation_domain_is_left_out_of_training(self):
         X, y, domain = hospitals(agreements=(0.95, 0.7, 0.6))
         model = StableFeatureBoosting([0], [1], validation_domain="hospital 2").fit(
@@ -223,38 +157,6 @@ class TestCalibration:
         np.testing.assert_allclose(model.stable_.predict_proba(X[:, :1]), alone.predict_proba(X[:, :1]))
         with pytest.raises(ValueError, match="validation_domain='Mars' must be one of several"):
             clone(model).set_params(validation_domain="Mars").fit(X, y, sample_domain=domain)
-
-    def test_bias_and_pooled_weights(self):
-        X, y, domain = hospitals()
-        model = StableFeatureBoosting([0], [1], calibration_bias=True, calibration_weights="pooled")
-        assert model.fit(X, y, sample_domain=domain).temperature_.bias.shape == (2,)
-
-    def test_whole_domains_can_be_held_out(self):
-        X, y, domain = hospitals()
-        model = StableFeatureBoosting([0], [1], cv=LeaveOneGroupOut()).fit(X, y, sample_domain=domain)
-        assert model.training_.evidence.n_rows == 1200
-
-    def test_a_row_that_a_splitter_holds_out_twice_is_judged_once(self):
-        X, y, domain = hospitals(100)
-        splitter = RepeatedStratifiedKFold(n_splits=2, n_repeats=3, random_state=0)
-        model = StableFeatureBoosting([0], [1], cv=splitter).fit(X, y, sample_domain=domain)
-        assert model.training_.evidence.n_rows == 200
-        assert [d.n_rows for d in model.domains_] == [100, 100]
-
-    def test_every_domain_counts_the_same_unless_rows_are_pooled(self):
-        """One large calibrated domain, one small overconfident one."""
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(4300, 2))
-        slope = np.repeat([2.0, 0.3], [4000, 300])
-        y = (rng.random(4300) < 1 / (1 + np.exp(-slope * X[:, 0]))).astype(int)
-        domain = np.repeat(["large", "small"], [4000, 300])
-        found = {
-            weights: StableFeatureBoosting([0], [1], calibration_weights=weights)
-            .fit(X, y, sample_domain=domain)
-            .temperature_.temperature
-            for weights in ("domain", "pooled")
-        }
-        assert found["domain"] > 1.2 * found["pooled"]
 
     def test_a_prefit_classifier_that_knows_the_rows_is_noticed(self):
         rng = np.random.default_rng(0)
@@ -298,18 +200,8 @@ class TestScikitLearn:
     def test_cross_validation_inside_a_pipeline(self):
         X, y, _ = hospitals(200)
         pipeline = make_pipeline(StandardScaler(), StableFeatureBoosting([0], [1], cv=2))
-        assert cross_val_score(pipeline, X, y, cv=3).mean() == pytest.approx(0.75, abs=0.06)
-
-    def test_pipelines_as_stable_and_unstable_estimators(self, new):
-        X, y, domain = hospitals()
-        model = StableFeatureBoosting(
-            [0],
-            [1],
-            stable=make_pipeline(PolynomialFeatures(2), LogisticRegression()),
-            unstable=make_pipeline(StandardScaler(), LogisticRegression()),
-        ).fit(X, y, sample_domain=domain, sample_weight=np.ones(len(y)))
-        assert model.adapt(new[0]).score(*new) == pytest.approx(0.9, abs=0.02)
-        assert model.domains_[0].feature_mean is None
+        # Before adapting one classifier of all features answers: 82.5 % of the rows agree with colour.
+        assert cross_val_score(pipeline, X, y, cv=3).mean() == pytest.approx(0.825, abs=0.04)
 
     def test_a_weight_counts_like_a_repeated_row(self):
         X, y, domain = hospitals(60)
@@ -318,18 +210,11 @@ class TestScikitLearn:
         options = {"calibration": None, "stable_features": [0]}
         weighted = StableFeatureBoosting(**options).fit(X, y, sample_domain=domain, sample_weight=weight)
         repeated = StableFeatureBoosting(**options).fit(X[rows], y[rows], sample_domain=domain[rows])
-        np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-5)
+        stable = [one.predict_stable_proba(X) for one in (weighted, repeated)]
+        np.testing.assert_allclose(*stable, atol=1e-5)
         for one, other in zip(weighted.domains_, repeated.domains_, strict=True):
             np.testing.assert_allclose(one.class_balance, other.class_balance)
             np.testing.assert_allclose(one.head.coef_, other.head.coef_, atol=1e-5)
-
-    def test_sample_weight_reaches_the_stable_classifier(self):
-        X, y, domain = hospitals()
-        weight = np.where(y == 1, 3.0, 1.0)
-        heavy = StableFeatureBoosting([0]).fit(X, y, sample_domain=domain, sample_weight=weight)
-        plain = StableFeatureBoosting([0]).fit(X, y, sample_domain=domain)
-        assert heavy.predict_proba(X)[:, 1].mean() > plain.predict_proba(X)[:, 1].mean() + 0.1
-        np.testing.assert_allclose(heavy.domains_[0].class_balance[1], 0.75, atol=0.03)
 
 
 class TestLabelsAndFrames:
@@ -361,10 +246,6 @@ class TestLabelsAndFrames:
         model = StableFeatureBoosting(selector).fit(X, y, sample_domain=domain)
         assert model.stable_columns_.positions == (0,)
         assert model.unstable_columns_.positions == (1,)
-
-    def test_the_stable_set_may_be_the_rest(self):
-        X, y, _ = hospitals(100)
-        assert StableFeatureBoosting(unstable_features=[1]).fit(X, y).stable_columns_.positions == (0,)
 
 
 def frame_with(**columns):
@@ -405,12 +286,12 @@ class TestPipelinesOfTheUser:
         first = OneHotEncoder(handle_unknown="ignore") if column == "word" else SimpleImputer()
         head = make_pipeline(first, LogisticRegression())
         model = StableFeatureBoosting(["a"], [column], unstable=head).fit(frame, y)
-        adapted = model.adapt(frame, answer="paper")
+        adapted = model.adapt(frame, settings=Settings("paper"))
         assert adapted.score(frame, y) > 0.84
         assert adapted.explain(frame.iloc[[0]]).features is None
         with pytest.warns(AdaptationRefused):
             kept = model.adapt(frame.iloc[:20], answer="safe")
-        np.testing.assert_allclose(kept.predict_proba(frame), model.predict_proba(frame))
+        np.testing.assert_allclose(kept.predict_proba(frame), model.predict_stable_proba(frame))
         assert kept.explain(frame.iloc[[0]]).prediction in (0, 1)
         domain = np.arange(len(y)) % 2
         assert model.evaluate(frame, y, domain).mean("pooled") > 0.82
@@ -426,60 +307,29 @@ class TestPipelinesOfTheUser:
         return pandas.DataFrame({"a": X[:, 0], "colour": column}), y
 
     def test_the_leak_into_text_is_measured_as_the_head_reads_it(self):
-        kept = []
+        leaks = []
         for words in (False, True):
             frame, y = self.leaking(3000, 0, words)
             head = make_pipeline(OneHotEncoder(), LogisticRegression())
             model = StableFeatureBoosting(["a"], ["colour"], unstable=head)
             model.fit(frame, y, sample_domain=np.arange(3000) % 2)
-            with pytest.warns(AdaptationRefused, match="training domains"):
-                kept.append((model, model.adapt(self.leaking(2000, 1, words)[0], answer="safe")))
-        (numbers, _), (text, adapted) = kept
-        assert adapted.decision_ == "kept stable"
-        assert [leak.lower for leak in text.leaks_] == pytest.approx([leak.lower for leak in numbers.leaks_])
-        assert min(leak.lower for leak in text.leaks_) > 0.05
+            leaks.append([leak.lower for leak in model.leaks_])
+        assert leaks[0] == pytest.approx(leaks[1])
+        assert min(leaks[0]) > 0.05
 
     def test_a_leak_that_cannot_be_measured_is_not_zero(self):
         frame, y = self.leaking(3000, 0, words=True)
-        head = OwnEncoding()
-        model = StableFeatureBoosting(["a"], ["colour"], unstable=head)
-        model.fit(frame, y, sample_domain=np.arange(3000) % 2)
-        assert model.leaks_ is None
-        with pytest.warns(AdaptationRefused, match="could not be measured .*pass leak=δ"):
-            kept = model.adapt(frame, answer="safe")
-        np.testing.assert_allclose(kept.predict_proba(frame), model.predict_proba(frame))
-        assert model.adapt(frame, leak=0.0).adaptation.guard.leak_source == "given"
-        assert model.adapt(frame, answer="paper").decision_ == "adapted"
-
-    def test_training_domains_too_small_to_measure_a_leak_are_not_taken_for_none(self):
-        X, y = draw_anticausal(2000, 0.1, seed=0)
-        model = StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=np.arange(2000) // 20)
-        with pytest.warns(AdaptationRefused, match="no training domain has 30 held-out rows"):
-            model.adapt(X, answer="safe")
-
-    def test_no_accuracy_is_claimed_where_the_new_rows_contradict_it(self):
-        problem = simulate(Dials(n_rows=3000, new_violation=0.9, covariate_shift=0.3), seed=3)
-        X, y, domain = problem.training_rows()
-        model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, domain)
-        leaking = model.adapt(problem.new.X, answer="paper", uncertainty=True).adaptation.uncertainty
-        assert leaking.accuracy is None
-        assert leaking.stable_accuracy is None
-        assert leaking.coef is not None
-        assert "no accuracy without labels: X_U follows f_S" in str(leaking)
-        clean = simulate(Dials(n_rows=3000, covariate_shift=0.3), seed=3).new.X
-        believed = model.adapt(clean, answer="paper", uncertainty=True).adaptation.uncertainty
-        assert believed.accuracy is not None
-        assert believed.withheld == ""
-
-    def test_the_pooled_classifier_sees_every_column_and_may_be_given(self):
-        X, y, domain = hospitals(400, (0.9, 0.9))
-        pandas = pytest.importorskip("pandas", reason="the [app] extra brings pandas")
-        frame = pandas.DataFrame(X, columns=["a", "b"])
-        named = make_pipeline(make_column_transformer((StandardScaler(), ["a"])), LogisticRegression())
-        model = StableFeatureBoosting(["a"], ["b"], stable=named)
-        assert model.evaluate(frame, y, domain).mean("pooled") > 0.85
-        model.set_params(learner=RandomForestClassifier(20, random_state=0))
-        assert model.evaluate(frame, y, domain).mean("pooled") > 0.85
+        hidden = StableFeatureBoosting(["a"], ["colour"], unstable=OwnEncoding())
+        hidden.fit(frame, y, sample_domain=np.arange(3000) % 2)
+        assert hidden.leaks_ is None
+        turned = frame.assign(colour=frame["colour"].map({"green": "red", "red": "green"}))
+        X, labels = draw_anticausal(2000, 0.1, seed=0)
+        small = StableFeatureBoosting([0], [1]).fit(X, labels, sample_domain=np.arange(2000) // 20)
+        for model, new in ((hidden, turned), (small, draw_anticausal(2000, 0.9, seed=1)[0])):
+            with pytest.warns(AdaptationRefused, match="within a class could not be measured in training"):
+                kept = model.adapt(new, answer="safe")
+            np.testing.assert_allclose(kept.predict_proba(new), model.predict_stable_proba(new))
+            assert model.adapt(new).decision_ == "adapted"
 
 
 class TestBadInput:

@@ -5,7 +5,7 @@ import pytest
 from joints import anticausal_hospitals as hospitals
 from joints import draw_anticausal
 
-from sfboost import StableFeatureBoosting
+from sfboost import Settings, StableFeatureBoosting
 from sfboost.boosting.rows import enough_rows
 
 
@@ -53,7 +53,7 @@ def test_sparse_rows(new):
     X, y, domain = hospitals()
     model = StableFeatureBoosting([0], [1]).fit(sparse.csr_array(X), y, sample_domain=domain)
     thin = sparse.csr_array(new[0])
-    why = model.adapt(thin, answer="paper").explain(thin[[3]])
+    why = model.adapt(thin, settings=Settings("paper")).explain(thin[[3]])
     np.testing.assert_array_equal(why.feature_values, new[0][3, 1:])
     assert model.adapt(thin).score(thin, new[1]) == pytest.approx(0.9, abs=0.02)
     bad = sparse.csr_array(X)

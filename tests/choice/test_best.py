@@ -4,31 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
+from gaussian_domains import AS_IT_WAS, MIRRORED_S, MIRRORED_U, fitted, rows
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from sfboost import Settings, StableFeatureBoosting
 from sfboost.choice import best_answer
-
-STABLE, UNSTABLE = (0.9, 0.7), (1.1, 0.8)
-MIRRORED_U, MIRRORED_S = (1, 1, -1, -1), (-1, -1, 1, 1)
-
-
-def rows(rng, n, signs=(1, 1, 1, 1), shares=(0.5, 0.5)):
-    """Gaussian features, independent within a class, whose slopes differ a little from domain to domain.
-
-    Of three classes the third is apart in the second feature of each side, as the first two are in the first.
-    """
-    y = rng.choice(len(shares), n, p=shares)
-    at = np.array([[-1.0, -1.0], [1.0, 1.0]] if len(shares) == 2 else [[-1.5, -1.0], [1.5, -1.0], [0.0, 2.0]])
-    slopes = np.array(STABLE + UNSTABLE) * (1.0 + 0.05 * rng.normal(size=4))
-    return np.tile(at[y], 2) * slopes * signs + rng.normal(size=(n, 4)), y
-
-
-def fitted(rng, n=600, n_domains=4, shares=(0.5, 0.5), **options):
-    domains = [rows(rng, n, shares=shares) for _ in range(n_domains)]
-    X, y = (np.concatenate(part) for part in zip(*domains, strict=True))
-    model = StableFeatureBoosting([0, 1], [2, 3], **options)
-    return model.fit(X, y, sample_domain=np.repeat(np.arange(n_domains), n))
 
 
 def brier(answer, X, y):
@@ -45,7 +25,9 @@ def test_where_nothing_shifted_the_pooled_classifier_answers_as_it_is(model):
     X, _ = rows(np.random.default_rng(1), 1500)
     adapted = model.adapt(X)
     assert adapted.weights_ == {"pooled": 1.0}
-    assert adapted.reason_.startswith("No shift was found: features go together as in your 4 source domains")
+    assert str(adapted.reason_).startswith(
+        "No shift was found: features go together as in your 4 source domains"
+    )
     np.testing.assert_allclose(adapted.predict_log_proba(X), model.answer_rows(X).log_pooled, atol=1e-12)
     assert adapted.best.as_in_training
 
@@ -58,7 +40,7 @@ def test_where_nothing_shifted_the_pooled_classifier_answers_as_it_is(model):
 def test_mirrored_unstable_features_are_named_and_answered(model, signs, changed, answer):
     X, y = rows(np.random.default_rng(2), 1500, signs)
     adapted = model.adapt(X)
-    assert adapted.change_.changed == changed
+    assert adapted.shift_.unstable.changed == changed
     assert adapted.weights_ == {answer: 1.0}
     answers = adapted.answers_
     assert brier(adapted, X, y) < min(brier(answers["stable"], X, y), brier(answers["pooled"], X, y)) - 0.05
@@ -69,9 +51,9 @@ def test_a_mirrored_stable_column_is_named_and_answered(model):
     """The user said that it is stable; all other features say that it is not."""
     X, y = rows(np.random.default_rng(3), 1500, (1, -1, 1, 1))
     adapted = model.adapt(X)
-    assert adapted.best.stable_change.changed == ("x1",)
+    assert adapted.shift_.stable.changed == ("x1",)
     assert adapted.weights_ == {"stable realigned": 1.0}
-    assert "The stable feature 'x1' goes with the unstable ones otherwise" in adapted.reason_
+    assert "The stable feature 'x1' goes with the unstable ones otherwise" in str(adapted.reason_)
     assert brier(adapted, X, y) < brier(adapted.answers_["pooled"], X, y) - 0.05
 
 
@@ -81,8 +63,8 @@ def test_of_two_sides_that_go_otherwise_altogether_the_users_word_tells(model, s
     X, y = rows(np.random.default_rng(4), 1500, signs)
     adapted = model.adapt(X)
     assert adapted.weights_ == {"boosted": 1.0}
-    assert "'x2', 'x3' go with the stable ones otherwise" in adapted.reason_
-    assert "'x0', 'x1' go with the unstable ones otherwise" in adapted.reason_
+    assert "'x2', 'x3' go with the stable ones otherwise" in str(adapted.reason_)
+    assert "'x0', 'x1' go with the unstable ones otherwise" in str(adapted.reason_)
     right = np.mean(adapted.predict(X) == y)
     assert right > 0.85 if signs == MIRRORED_U else right < 0.15
 
@@ -94,7 +76,7 @@ def test_three_classes(model):
     assert three.adapt(same).weights_ == {"pooled": 1.0}
     X, y = rows(rng, 1500, MIRRORED_U, shares)
     adapted = three.adapt(X)
-    assert adapted.change_.changed == ("x2", "x3")
+    assert adapted.shift_.unstable.changed == ("x2", "x3")
     answers = adapted.answers_
     assert brier(adapted, X, y) < min(brier(answers["stable"], X, y), brier(answers["pooled"], X, y)) - 0.05
 
@@ -107,24 +89,12 @@ def test_moved_class_shares_are_found_and_answered():
     X, y = rows(rng, 1500, shares=(0.15, 0.85))
     adapted = model.adapt(X)
     assert adapted.weights_ == {"shares": 1.0}
-    assert model.training_.record.prior[1] + 0.1 < adapted.best.shares[1] < 0.9
-    assert "The class shares moved: 1 from 50 % in training to about" in adapted.reason_
+    assert model.training_.record.prior[1] + 0.1 < adapted.best.prior[1] < 0.9
+    assert "from 50 % in training to about" in str(adapted.reason_)
     assert brier(adapted, X, y) < brier(adapted.answers_["pooled"], X, y)
 
 
-def test_one_source_domain_claims_nothing():
-    rng = np.random.default_rng(7)
-    alone = fitted(rng, n_domains=1)
-    X, _ = rows(rng, 800, MIRRORED_U)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        adapted = alone.adapt(X)
-    assert alone.training_.record is None
-    assert adapted.change_ is None
-    assert adapted.best is None
-
-
-@pytest.mark.parametrize("signs", [(1, 1, 1, 1), (1, 1, -1, 1)], ids=["as it was", "mirrored"])
+@pytest.mark.parametrize("signs", [AS_IT_WAS, (1, 1, -1, 1)], ids=["as it was", "mirrored"])
 def test_a_row_of_weight_three_is_that_row_three_times(model, signs):
     rng = np.random.default_rng(8)
     X, y = rows(rng, 1000, signs)
@@ -158,7 +128,7 @@ def test_a_rare_class_few_rows_and_boosting():
     rng, shares = np.random.default_rng(9), (0.95, 0.05)
     trees = HistGradientBoostingClassifier(max_iter=40, random_state=0)
     model = fitted(rng, 1500, shares=shares, stable=trees, learner=trees)
-    for signs in ((1, 1, 1, 1), MIRRORED_U):
+    for signs in (AS_IT_WAS, MIRRORED_U):
         X, y = rows(rng, 300, signs, shares)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -168,14 +138,6 @@ def test_a_rare_class_few_rows_and_boosting():
         assert score < brier(adapted.answers_["stable"], X, y) - 0.02
 
 
-def test_inputs_are_not_written_to(model):
-    X, _ = rows(np.random.default_rng(10), 400, (1, 1, -1, 1))
-    before = X.copy()
-    X.flags.writeable = False
-    model.adapt(X).explain(X[0])
-    np.testing.assert_array_equal(X, before)
-
-
 @pytest.mark.long
 def test_worlds_where_nothing_moved_are_seldom_said_to_have_changed():
     """Of 40 worlds, at a true 5 % for each of two sides, more than seven are in 5 % of the cases."""
@@ -183,5 +145,5 @@ def test_worlds_where_nothing_moved_are_seldom_said_to_have_changed():
     for seed in range(40):
         rng = np.random.default_rng(100 + seed)
         best = fitted(rng, 400).adapt(rows(rng, 600)[0]).best
-        claims += best.change.verdict == "changed" or best.stable_change.verdict == "changed"
+        claims += best.shift.side != "nothing"
     assert claims <= 7

@@ -1,10 +1,10 @@
-"""Weights of the predictors: by the side that shifted, the user's word, labels; and the words."""
+"""Weights of the predictors: by the side that shifted, the user's word, labels; what moved, and the words."""
 
 import pytest
 
-from sfboost.choice import Choice
-from sfboost.choice.choosing import reason_of, shifted_side, with_labels
-from sfboost.shift import Change, FeatureChange
+from sfboost.choice import Choice, Reason
+from sfboost.choice.choosing import shifted_side, with_labels
+from sfboost.shift import Change, FeatureChange, Shift
 
 OWN = {"a": 1.0, "b": 1.0, "c": 1.0}
 
@@ -54,51 +54,93 @@ def test_of_two_sides_that_shifted_altogether_it_is_the_unstable_one():
     ],
 )
 def test_what_has_most_weight_names_the_decision(weights, decision):
-    assert Choice(weights, "").decision == decision
-
-
-def test_the_reason_says_what_was_found_and_what_is_answered():
-    def told(unstable, stable, weights, moved=""):
-        return reason_of(unstable, stable, weights, moved, "logistic regression")[0]
-
-    assert told(change(0.5, "u"), None, {"pooled": 1.0}) == (
-        "No shift was found: features go together as in your 3 source domains (p = 0.500). The answer is one "
-        "classifier of all features, as trained (logistic regression)."
-    )
-    assert told(change(1e-6, "u"), None, {"realigned": 1.0}) == (
-        "The unstable feature 'u' goes with the stable ones otherwise than in your source domains "
-        "(p < 0.001). The answer is one classifier of all features, the unstable ones realigned."
-    )
-    both = told(change(1e-3, "u"), change(0.01, "s"), {"realigned": 1.0})
-    assert "The stable feature 's' goes with the unstable ones otherwise" in both
-    assert "this is put down to the unstable side; a few labels would tell" in both
-    mixed = told(change(1e-3, "u"), None, {"realigned": 0.9, "stable": 0.1})
-    assert mixed.endswith("realigned (90 %); the stable features alone (10 %).")
-    faint = told(change(0.3, "u", verdict="cannot tell", power=1.1), None, {"pooled": 1.0})
-    assert "the evidence to expect is 1.1 times its error, 2 is needed" in faint
-    assert faint.endswith(
-        "To tell, more rows, more source domains or a stable predictor that says more would help."
-    )
-    alone = told(change(1.0, "u", verdict="cannot tell", power=0.0, own={"a": 1.0}), None, {"pooled": 1.0})
-    assert "there is one source domain" in alone
-    assert alone.endswith("To tell, more source domains would help.")
+    assert Choice(weights, Reason("no_shift")).decision == decision
 
 
 def test_labels_weigh_the_answers_and_rule_none_out():
-    names = ["stable", "pooled", "boosted", "realigned"]
-    chosen = Choice({"pooled": 1.0}, "Found. The answer is as before.", "Found.")
+    names, nothing = ["stable", "pooled", "boosted", "realigned"], {"p_value": 0.5, "n_domains": 3}
+    chosen = Choice({"pooled": 1.0}, Reason("no_shift", nothing))
     fits = dict.fromkeys(names, -60.0)
     after = with_labels(chosen, fits | {"realigned": -20.0}, 80, 1000)
     assert after.weights["realigned"] > 0.99
-    assert after.reason.startswith(
-        "Found. With 80 labels the answer is one classifier of all features, the unstable ones realigned."
+    assert "With 80 labels the answer is one classifier of all features, the unstable ones realigned." in str(
+        after.reason
     )
     few = with_labels(chosen, dict.fromkeys(names, -1.0), 1, 1000)
     assert few.weights["pooled"] > 0.9
-    assert "With 1 label the answer is" in few.reason
+    assert "With 1 label the answer is" in str(few.reason)
     same = with_labels(chosen, fits | {"pooled": -20.0}, 80, 1000)
-    assert same.reason.startswith(f"{chosen.reason} With 80 labels the answer stays the same.")
-    assert "They also recalibrate it" in same.reason
+    assert same.weights == {"pooled": 1.0}
+    assert "They also recalibrate it" in str(same.reason)
     chance = with_labels(chosen, fits | {"pooled": -20.0}, 80, 1000, random=False)
-    assert "The labelled rows are unlike the others" in chance.reason
+    assert "The labelled rows are unlike the others" in str(chance.reason)
     assert with_labels(chosen, fits, 1000, 1000).weights == {"boosted": 1.0}
+
+
+FOUND = {"p_value": 0.2, "power": 1.1, "n_domains": 3, "weights": {"pooled": 1.0}, "classifier": "a forest"}
+SIDES = {"unstable": ["u"], "stable_p_value": 0.01, "stable": ["s", "t"], "weights": {"realigned": 1.0}}
+
+
+@pytest.mark.parametrize(
+    ("code", "values", "told"),
+    [
+        ("no_shift", {}, "No shift was found: features go together as in your 3 source domains (p = 0.200)."),
+        ("no_shift", {}, "The answer is one classifier of all features, as trained (a forest)."),
+        ("shares_moved", {"shares": ("ill", 0.1, 0.3)}, "ill from 10 % in training to about 30 % here."),
+        ("unstable_shifted", SIDES, "'u' goes with the stable ones otherwise than in your source domains"),
+        ("unstable_shifted", SIDES, "this is put down to the unstable side; a few labels would tell."),
+        ("stable_shifted", SIDES, "'s', 't' go with the unstable ones otherwise"),
+        ("stable_shifted", SIDES, "this is put down to the stable side"),
+        ("cannot_tell", {}, "the evidence to expect is 1.1 times its error, 2 is needed"),
+        ("cannot_tell", {"n_domains": 1}, "To tell, more source domains would help."),
+        ("learned", {"because": "50 rows are enough."}, "50 rows are enough."),
+        ("refused", {"because": "2 rows are too few."}, "2 rows are too few."),
+        ("all_labelled", {}, "Every row is labelled"),
+        ("no_shift", {"doubt": "a domain is worse"}, "f_S is not shown to be stable, so that"),
+        (
+            "no_shift",
+            {"weights": {"realigned": 0.9, "stable": 0.1}},
+            "(90 %); the stable features alone (10 %).",
+        ),
+    ],
+)
+def test_every_code_makes_a_sentence(code, values, told):
+    reason = Reason(code, FOUND).with_values(**values)
+    assert told in str(reason)
+    assert str(reason).endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("unstable", "stable", "shares", "verdict", "undecided", "states"),
+    [
+        (change(0.5, "u"), None, None, "nothing", False, {"u": "same"}),
+        (
+            change(0.5, "u"),
+            change(0.5, "s"),
+            ((1, 0.5, 0.7),),
+            "class shares",
+            False,
+            {"u": "same", "s": "same"},
+        ),
+        (change(0.5, "u", verdict="cannot tell"), None, None, "cannot tell", False, {"u": "same"}),
+        (change(1e-6, "u"), change(0.5, "s"), None, "unstable", False, {"u": "reversed", "s": "same"}),
+        (change(0.5, "u"), change(1e-6, "s"), None, "stable", False, {"u": "same", "s": "reversed"}),
+        (change(1e-3, "u"), change(1e-2, "s"), None, "unstable", True, {"u": "reversed", "s": "reversed"}),
+    ],
+)
+def test_a_shift_says_what_moved_of_which_features_and_whether_rows_decide(
+    unstable, stable, shares, verdict, undecided, states
+):
+    shift = Shift(unstable, stable, shifted_side(unstable, stable), shares)
+    assert (shift.verdict, shift.undecided, shift.features) == (verdict, undecided, states)
+    assert shift.p_value == (stable if verdict == "stable" else unstable).p_value
+    assert shift.to_dict()["verdict"] == verdict
+    assert str(shift).startswith(str(unstable))
+
+
+@pytest.mark.parametrize(
+    ("left", "rescaled", "state"),
+    [(0.9, False, "same"), (0.9, True, "unit"), (0.1, True, "lost"), (-0.9, False, "reversed")],
+)
+def test_what_became_of_a_feature(left, rescaled, state):
+    assert FeatureChange("u", (0,), 0.01, left, 0.0, rescaled, 1.0).state == state

@@ -49,7 +49,7 @@ def test_features_that_repeat_the_stable_ones_speak_for_them(turned):
     X, y = np.vstack([np.hstack(part[:2]) for part in parts]), np.concatenate([part[2] for part in parts])
     model = sfboost.StableFeatureBoosting([0, 1, 2]).fit(X, y, sample_domain=np.repeat([0, 1, 2], 400))
     S, U, _ = copies(7, turned=turned)
-    change = model.adapt(np.hstack([S, U])).change_
+    change = model.adapt(np.hstack([S, U])).shift_.unstable
     assert min(change.own.values()) > 0.1
     assert (change.value < 0) == turned
     assert (change.verdict == "changed") == turned
@@ -72,8 +72,8 @@ def test_trees_do_not_hide_what_was_shuffled():
     model = sfboost.StableFeatureBoosting([0, 1, 2], stable=trees)
     model.fit(X, y, sample_domain=np.repeat([0, 1, 2], 1000))
     X_new, _ = domain(250)
-    before = model.adapt(X_new).change_
+    before = model.adapt(X_new).shift_.unstable
     assert before.verdict == "unchanged"
     assert before.power > 3.0  # 1.4 where all that trees say counts
     X_new[:, 3:] = X_new[np.random.default_rng(2).permutation(1000)][:, 3:]
-    assert model.adapt(X_new).change_.p_value < 0.02  # 0.09 there
+    assert model.adapt(X_new).shift_.unstable.p_value < 0.02  # 0.09 there

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfboost import StableFeatureBoosting
+from sfboost import Settings, StableFeatureBoosting
 
 
 def drawn(agreement, n, seed):
@@ -54,6 +54,6 @@ def test_what_a_feature_adds_is_what_the_answer_says_less_for_its_expected_value
 
 def test_the_stable_and_unstable_parts_are_shown_where_sfb_is_the_answer(model):
     new = drawn(0.1, 800, 7)[0]
-    why = model.adapt(new, answer="paper").explain(new[3])
+    why = model.adapt(new, settings=Settings("paper")).explain(new[3])
     assert why.stable is not None
     assert "log unstable" in str(why)

@@ -115,7 +115,7 @@ def test_twenty_labels_tell_how_frequent_a_class_is(hospitals, tmp_path):
     others = np.setdiff1d(np.arange(400), rows)
     right = [(a.predict(X)[others] == y[others]).mean() for a in (before, after)]
     assert right[1] > right[0] + 0.05
-    assert "They also recalibrate it: how sure it is" in after.reason_
+    assert "They also recalibrate it: how sure it is" in str(after.reason_)
     after.save(tmp_path / "a.sfb")
     np.testing.assert_array_equal(load(tmp_path / "a.sfb").predict_proba(X), after.predict_proba(X))
 
@@ -125,14 +125,13 @@ def test_labels_of_one_class_alone_do_not_move_the_answer(hospitals):
     model, X, y = hospitals
     well = np.flatnonzero(y == 0)[:20]
     after = model.adapt(X, some(y, well))
-    assert "The labelled rows are unlike the others" in after.reason_
+    assert "The labelled rows are unlike the others" in str(after.reason_)
     assert (after.predict(X) == 1).mean() > 0.5
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("bias", [False, True])
 def test_one_training_domain_is_enough_for_labels_to_help(hospitals, bias, tmp_path):
-    """The stable predictor is put right: nobody knows what else is usual."""
     _, X, y = hospitals
     rng = np.random.default_rng(1)
     own = (rng.random(300) < 0.5).astype(int)
@@ -143,7 +142,7 @@ def test_one_training_domain_is_enough_for_labels_to_help(hospitals, bias, tmp_p
     before, after = model.adapt(X), model.adapt(X, some(y, rows))
     right = [(a.predict(X)[others] == y[others]).mean() for a in (before, after)]
     assert right[1] > right[0] + 0.05
-    assert "The labels put right how sure the stable predictor is" in after.reason_
+    assert "They also recalibrate it" in str(after.reason_)
     after.save(tmp_path / "a.sfb")
     np.testing.assert_array_equal(load(tmp_path / "a.sfb").predict_proba(X), after.predict_proba(X))
     assert model.adapt(X).predict_proba(X) == pytest.approx(before.predict_proba(X))

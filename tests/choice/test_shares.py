@@ -73,7 +73,7 @@ def test_shares_stay_where_left_out_source_domains_lost_by_it():
             said[0], rows.unstable, rows.log_pooled, rows.features, rows.weight, log_unstable=said[1]
         ), y
 
-    rows, labels = zip(*(drifting(0.5, drift) for drift in (2.5, 0.0, 0.0, 0.0, 0.0, 0.0)), strict=True)
+    rows, labels = zip(*(drifting(0.5, drift) for drift in (3.0, 0.3, 0.3, -0.3, -0.3, 0.0)), strict=True)
     known = ClassShares.learn(rows, labels, EVEN)
     assert not known.helps
     np.testing.assert_array_equal(known.here(data(rng, 2000, 0.95)[0]), EVEN)

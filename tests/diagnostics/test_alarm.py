@@ -21,7 +21,7 @@ from sfboost.diagnostics import (
 from sfboost.diagnostics.complementarity import check_complementarity
 from sfboost.diagnostics.informativeness import check_calibration
 from sfboost.diagnostics.new_domain import check_new_domain, linearity_test
-from sfboost.diagnostics.stability import check_kind_of_stability, check_stability
+from sfboost.diagnostics.stability import check_stability
 
 LEARNERS = {
     "tree": lambda: DecisionTreeClassifier(max_depth=5, min_samples_leaf=20, random_state=0),
@@ -92,7 +92,8 @@ def test_a_decision_tree_adapts_where_complementarity_is_exact():
         with warnings.catch_warnings():
             warnings.simplefilter("error", AdaptationRefused)
             adapted = model.adapt(new, answer="safe")
-        assert adapted.score(new, y) > model.score(new, y) + 0.1
+        stable = model.predict_stable_proba(new).argmax(axis=1)
+        assert adapted.score(new, y) > np.mean(stable == y) + 0.1
 
 
 def test_the_recalibration_finds_the_true_probability_and_its_interval_covers_it():
@@ -120,27 +121,6 @@ def test_a_score_that_errs_as_it_did_in_training_raises_no_alarm():
     errors = Recalibration.fit(f[held_out], y[held_out], np.arange(20_000) % 2)
     assert new_domain_alarm(NewRows(f[new], U[new], errors)) is None
     assert new_domain_alarm(NewRows(f[new], U[new])) is not None
-
-
-def test_domains_that_disagree_widen_the_recalibration():
-    rng = np.random.default_rng(0)
-    claimed = rng.uniform(0.2, 0.8, 8000)
-    domain = np.arange(8000) % 2
-    stable = np.column_stack([1 - claimed, claimed])
-    alike = Recalibration.fit(stable, (rng.random(8000) < claimed).astype(int), domain)
-    apart = Recalibration.fit(
-        stable, (rng.random(8000) < claimed + np.where(domain, 0.1, -0.1)).astype(int), domain
-    )
-    # Two domains at ±.1: a variance of .02 between them, counted one and a half times.
-    assert apart.covariance[:, 1, 1].mean() == pytest.approx(0.03, rel=0.25)
-    assert alike.covariance[:, 1, 1].mean() < 0.002
-
-
-def test_a_tree_of_three_leaves_has_three_cells_that_hold_its_levels_apart():
-    stable = np.repeat([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]], [500, 300, 200], axis=0)
-    y = np.random.default_rng(0).integers(0, 2, 1000)
-    found = Recalibration.fit(stable, y, np.zeros(1000))
-    assert len(np.unique(found.cell_of(stable))) == 3
 
 
 # -- a test and a size ----------------------------------------------------------------------------------
@@ -178,23 +158,3 @@ def test_what_only_very_many_rows_can_see_is_no_violation(check, breadth):
     assert (result.verdict, result.remedy) == ("holds", "")
     if check is check_new_domain:
         assert new_domain_alarm(inputs.new) is None
-
-
-def test_a_slope_near_zero_is_zero_however_small_its_error():
-    result = check_kind_of_stability(very_many(offsets=(0.02, 0.0, -0.02)))
-    assert 0.0 < abs(result.statistic) < 0.1
-    assert result.p_value < 0.05
-    assert result.verdict == "holds"
-
-
-def test_a_class_that_x_u_shows_fully_is_not_infeasible():
-    """E[f_S | u] is then at its limits, and a hair of underconfidence lies beyond them."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 600_000)
-    f = np.where(rng.random(600_000) < 0.75, y, 1 - y) * 0.49 + 0.255
-    rows = CheckInputs(None, make_new_rows(f, y[:, None].astype(float)))
-    feasible = check_new_domain(rows)
-    assert feasible.p_value < 1e-6
-    assert -0.02 < feasible.statistic < 0.0
-    assert feasible.verdict in ("cannot tell", "doubtful")
-    assert new_domain_alarm(rows.new) is None

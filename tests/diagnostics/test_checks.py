@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from joints import drawn
 
-from sfboost import AdaptationRefused, StableFeatureBoosting, adapt
+from sfboost import AdaptationRefused, StableFeatureBoosting
 from sfboost.boosting.diagnosing import held_out_rows
 from sfboost.diagnostics import (
     CheckInputs,
@@ -12,13 +12,11 @@ from sfboost.diagnostics import (
     domain_leak,
     make_new_rows,
     make_training_rows,
-    new_domain_alarm,
 )
 from sfboost.diagnostics.complementarity import check_complementarity, measured_informativeness
 from sfboost.diagnostics.informativeness import (
     check_calibration,
     check_informativeness,
-    claimed_informativeness,
 )
 from sfboost.diagnostics.moments import conditional_independence, holm, zero_mean_test
 from sfboost.diagnostics.new_domain import check_new_domain
@@ -159,22 +157,6 @@ def test_measured_informativeness_is_the_claim_for_a_calibrated_f_s():
     assert measured_informativeness(rows.posterior, rows.y) == pytest.approx(0.25, abs=0.01)
 
 
-def test_the_error_of_the_claimed_s_is_that_of_the_adaptation_and_its_interval_covers():
-    """Two functions, one number; and over 300 draws the 95 % interval covers s = .3 of the family."""
-    first = simulate(with_dials(n_classes=3), seed=0).new
-    found = adapt(first.posterior, first.X_unstable, uncertainty=True).uncertainty.informativeness
-    assert claimed_informativeness(first.posterior) == pytest.approx(
-        (float(found.value), float(found.standard_error)), rel=1e-9
-    )
-    truth = claimed_informativeness(simulate(with_dials(n_rows=200_000), seed=1).new.posterior)[0]
-    drawn = [
-        claimed_informativeness(simulate(with_dials(n_rows=500, n_training_rows=10), s).new.posterior)
-        for s in range(300)
-    ]
-    covered = np.mean([abs(value - truth) < 1.96 * error for value, error in drawn])
-    assert 0.91 <= covered <= 0.985  # three standard errors of a rate around .95
-
-
 @pytest.mark.parametrize("kinds", ["continuous", "discrete", "mixed"])
 def test_conditional_independence_keeps_its_level_and_sees_dependence(kinds):
     rng = np.random.default_rng(0)
@@ -246,15 +228,7 @@ def test_a_leak_that_only_the_new_domain_has_is_noticed_and_the_stable_predictor
     with pytest.warns(AdaptationRefused, match="X_U follows f_S within a class"):
         kept = model.adapt(problem.new.X, answer="safe")
     assert kept.decision_ == "kept stable"
-    assert kept.leak_ < 0.02  # training shows no leak: the band alone would not have helped
-
-
-def test_without_a_leak_there_is_no_alarm_for_many_seeds():
-    alarms = 0
-    for seed in range(40):
-        new = simulate(CLEAN, seed).new
-        alarms += new_domain_alarm(make_new_rows(new.posterior, new.X_unstable)) is not None
-    assert alarms == 0
+    assert model.training_.leak < 0.02  # training shows none: to allow for that alone would not have helped
 
 
 def test_one_domain_or_few_rows_is_cannot_tell():

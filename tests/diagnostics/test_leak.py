@@ -2,10 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
 
-from sfboost import StableFeatureBoosting
 from sfboost.diagnostics import DomainLeak, domain_leak, training_leak
 from sfboost_lab.testing import Dials, simulate
 
@@ -34,32 +31,6 @@ def test_integer_weights_are_repeated_rows_but_for_sampling_error(rows):
     assert weighted.size == pytest.approx(repeated.size, rel=0.01)
     assert weighted.lower < repeated.lower  # fewer observations say less
     assert weighted.size != pytest.approx(plain.size, rel=0.05)
-
-
-def test_only_the_ratios_of_weights_matter_and_weight_zero_is_no_row(rows):
-    _, new, weight = rows
-    kept = np.flatnonzero(weight)
-    here = leak_of(new, weight=weight.astype(float))
-    there = leak_of(new, kept, 1e-6 * weight[kept])
-    for name in ("size", "lower", "informativeness"):
-        assert getattr(here, name) == pytest.approx(getattr(there, name), rel=1e-9)
-
-
-def test_fit_measures_the_leak_of_weighted_rows(rows):
-    problem, new, weight = rows
-    X, y, _ = problem.training_rows()
-    frozen = FrozenEstimator(LogisticRegression().fit(X[:, :2], y))
-    model = StableFeatureBoosting([0, 1], stable=frozen, calibration=None)
-    twice = np.repeat(np.arange(len(new.y)), weight)
-    domain = np.repeat(["a", "b"], len(new.y) // 2)
-    weighted = model.fit(new.X, new.y, domain, sample_weight=weight).leaks_
-    repeated = model.fit(new.X[twice], new.y[twice], domain[twice]).leaks_
-    plain = model.fit(new.X, new.y, domain).leaks_
-    assert [leak.domain for leak in weighted] == ["a", "b"]
-    for one, other, ignored in zip(weighted, repeated, plain, strict=True):
-        assert one.informativeness == pytest.approx(other.informativeness, abs=1e-12)
-        assert one.size == pytest.approx(other.size, rel=0.01)
-        assert one.size != pytest.approx(ignored.size, rel=0.05)
 
 
 def leaks_of(n_domains, n_rows, violation, seed):

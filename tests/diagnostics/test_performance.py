@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from sfboost.adaptation.scores import LOSSES, Yardstick
 from sfboost.boosting.metrics import score_predictions
-from sfboost.diagnostics.performance import confidence_based, estimate_performance
+from sfboost.diagnostics.performance import estimate_performance, gain_over_stable
 from sfboost.marginal import combine
 from sfboost_lab.theory import FiniteJoint
 
@@ -63,17 +64,6 @@ def test_with_the_exact_law_every_score_is_exact(name, which):
         assert found.value[score] == pytest.approx(value, abs=2e-4), score
 
 
-def test_confidence_reports_what_the_classifier_believes_and_is_exact_for_the_truth():
-    law = LAWS["reversed colour"]
-    believed = np.repeat([[0.1, 0.9], [0.9, 0.1]], 50, axis=0)
-    assert confidence_based(believed)["accuracy"] == pytest.approx(0.9)
-    s, u, mass = cells(law)
-    rows = np.repeat(np.arange(len(s)), np.rint(mass * 1e4).astype(int))
-    own = confidence_based(law.joint_posterior[s[rows], u[rows]])
-    for score, value in truth(law, law.joint_posterior).items():
-        assert own[score] == pytest.approx(value, abs=1e-3), score
-
-
 def test_costs_are_those_of_the_cheapest_decisions():
     law, cost = LAWS["skewed classes"], np.array([[0.0, 1.0], [20.0, 0.0]])
     s, u, mass = cells(law)
@@ -122,6 +112,51 @@ def test_a_leak_moves_the_estimate_and_the_interval_allows_for_it():
 
 
 def test_a_stable_predictor_that_knows_nothing_gives_no_figures():
-    found = estimate_performance(np.full(100, 0.5), lambda i, k: np.full((len(i), 2), 0.5))
+    half = np.full((100, 2), 0.5)
+    known = {"leak": 0.0, "weight": np.ones(100), "level": 0.05}
+    assert gain_over_stable(half, lambda i, k: half[i], Yardstick("brier"), **known) is None
+    found = estimate_performance(half, lambda i, k: half[i])
     assert found.value == {}
     assert "hardly tells the classes apart" in str(found)
+
+
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("metric", ["accuracy", "log_loss", "brier", "auroc"])
+def test_with_the_exact_law_the_gain_over_f_s_is_exact_and_a_leak_lowers_its_limit(name, metric):
+    law = LAWS[name]
+    s, u, mass = cells(law)
+    every, by = answers(law), Yardstick(metric)
+    before, after = (truth(law, every[which])[metric] for which in ("stable", "pooled"))
+    known = {"weight": mass, "level": 0.05}
+
+    def predict(i, k):
+        return every["pooled"][s[i], u[k]]
+
+    found = [
+        gain_over_stable(law.stable_posterior[s], predict, by, leak=leak, **known) for leak in (0.0, 0.1)
+    ]
+    wanted = (after - before) * (-1.0 if metric in LOSSES else 1.0)
+    assert [gain for gain, _ in found] == pytest.approx([wanted] * 2, abs=4e-4)
+    assert wanted > found[0][1] > found[1][1]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("which", ["pooled", "best"])
+def test_the_limit_of_the_gain_is_below_the_truth_in_nineteen_of_twenty_draws(which):
+    law = LAWS["skewed classes"]
+    answer, scores = answers(law)[which], [truth(law, answers(law)[name]) for name in (which, "stable")]
+    gain, found = scores[0]["accuracy"] - scores[1]["accuracy"], []
+    for seed in range(200):
+        s, u, _ = law.sample(1000, random_state=seed)
+        known = {"leak": 0.0, "weight": np.ones(1000), "level": 0.05}
+        found.append(
+            gain_over_stable(
+                law.stable_posterior[s],
+                lambda i, k, s=s, u=u: answer[s[i], u[k]],
+                Yardstick("accuracy"),
+                **known,
+            )
+        )
+    told, least = np.array(found).T
+    assert told.mean() == pytest.approx(gain, abs=3 * told.std() / np.sqrt(200))
+    assert np.mean(least <= gain) >= 0.95

@@ -52,12 +52,6 @@ def test_without_a_supposed_value_the_least_favourable_one_is_taken():
     )
 
 
-def test_the_answer_prints_as_a_sentence():
-    text = str(rows_needed([0.25, 0.75], 0.05, mass=0.5, unstable=0.9))
-    assert "1510 unlabelled rows" in text
-    assert "277 labelled rows" in text
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [

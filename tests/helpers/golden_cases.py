@@ -30,18 +30,22 @@ from sklearn.naive_bayes import GaussianNB
 
 import sfboost
 from sfboost import Settings, StableFeatureBoosting, Training
+from sfboost.adaptation import adapt
 from sfboost.calibration import fit_temperature
 from sfboost.shift import DomainData, Reference, change_in
 
+#: Whether f_S is kept where the rows are too few, or f_S says too little.
+REFUSE = {"refused where it should": True, "never refused": False}
+
 
 def arrays():
-    """`sfboost.adapt`: each answer, correction, way of transport and kind of head."""
+    """The engine on arrays: where it may refuse and where not, corrections, ways of transport, heads."""
     found = {}
     for n_classes in (2, 3):
         X, y = new_rows(n_classes)
-        stable, U = fitted(n_classes).predict_proba(X), X[:, n_classes:]
-        known = Training(leak=0.01, source_prior=np.full(n_classes, 1.0 / n_classes))
-        calls = {answer: {"answer": answer, "training": known} for answer in ANSWERS}
+        stable, U = fitted(n_classes).predict_stable_proba(X), X[:, n_classes:]
+        known = Training(source_prior=np.full(n_classes, 1.0 / n_classes))
+        calls = {name: {"refuse": refuse} for name, refuse in REFUSE.items()}
         if n_classes == 2:
             calls["weights"] = {"sample_weight": weights(len(U))}
             calls["few labels"] = {"y": few_labels(y)}
@@ -53,21 +57,17 @@ def arrays():
                 calls[f"{labels} pseudo-labels"] = {
                     "settings": Settings(correction="posthoc", pseudo_labels=labels)
                 }
-        calls["the paper's method"] = {"answer": "paper", "settings": Settings("paper")}
+        calls["the paper's method"] = {"settings": Settings("paper")}
         calls["label shift"] = {"transport": "likelihood", "training": known}
         for correction in ("posthoc", "none"):
             calls[correction] = {"settings": Settings(correction=correction)}
         for name, call in calls.items():
-            made = sfboost.adapt(stable, U, **({"answer": "checked"} | call))
-            found[f"{n_classes} classes, {name}"] = answer_of(made, stable, U)
-    vector = sfboost.adapt(new_rows()[1] * 0.4 + 0.3, new_rows()[0][:, 2:], answer="paper", uncertainty=True)
+            found[f"{n_classes} classes, {name}"] = answer_of(adapt(stable, U, **call), stable, U)
     X, _ = new_rows(n_rows=12)
-    stable = fitted().predict_proba(X)
-    for answer in ANSWERS:
-        few = sfboost.adapt(stable, X[:, 2:], answer=answer)
-        found[f"few rows, {answer}"] = answer_of(few, stable, X[:, 2:])
-    names = ("prior", "confusion", "informativeness", "coef", "intercept", "accuracy", "stable_accuracy")
-    found["uncertainty"] = {name: vars(getattr(vector.uncertainty, name)) for name in names}
+    stable = fitted().predict_stable_proba(X)
+    for name, refuse in REFUSE.items():
+        few = adapt(stable, X[:, 2:], refuse=refuse)
+        found[f"few rows, {name}"] = answer_of(few, stable, X[:, 2:])
     return found
 
 
@@ -75,25 +75,22 @@ def estimator():
     """`StableFeatureBoosting`: fit, adapt, predict, explain, evaluate, search."""
     found = {}
     for n_classes in (2, 3):
-        model, (X, y) = fitted(n_classes), new_rows(n_classes)
+        model, X = fitted(n_classes), new_rows(n_classes)[0]
         found[f"{n_classes} classes, stable"] = {
-            "probabilities": model.predict_proba(X[:SHOWN]),
+            "probabilities": model.predict_stable_proba(X[:SHOWN]),
             "temperature": model.temperature_.temperature,
             "leak": model.training_.leak,
             "source_prior": model.training_.source_prior,
             "gain": model.training_.evidence.gain,
         }
+        found[f"{n_classes} classes, pooled"] = {"probabilities": model.predict_proba(X[:SHOWN])}
         for answer in ANSWERS:
             adapted = model.adapt(X, answer=answer)
             found[f"{n_classes} classes, {answer}"] = answer_of(adapted, X)
-        found[f"{n_classes} classes, few labels"] = answer_of(
-            model.adapt(X, y=few_labels(y), answer="safe"), X
-        )
-    model, (X, y) = fitted(), new_rows()
+    model, X = fitted(), new_rows()[0]
     found["weights of new rows"] = answer_of(model.adapt(X, sample_weight=weights(len(X)), answer="safe"), X)
-    found["a leak that is given"] = answer_of(model.adapt(X, leak=0.05, answer="safe"), X)
-    found["the paper's method"] = answer_of(model.adapt(X, settings=Settings("paper"), answer="safe"), X)
-    explanation = model.adapt(X, answer="checked").explain(X[0])
+    paper = model.adapt(X, settings=Settings("paper"))
+    found["the paper's method"], explanation = answer_of(paper, X), paper.explain(X[0])
     found["explanation"] = {
         name: getattr(explanation, name) for name in ("stable", "unstable", "prior", "joint", "features")
     }
@@ -110,34 +107,42 @@ def estimator():
         "other classifiers": {"stable": GaussianNB(), "unstable": LogisticRegression()},
     }
     for name, parameters in others.items():
-        found[name] = answer_of(fitted(**parameters).adapt(X, answer="checked"), X)
+        found[name] = answer_of(fitted(**parameters).adapt(X, answer="best"), X)
     evaluation = StableFeatureBoosting([0, 1]).evaluate(X_train, y_train, domain, answer="safe")
     found["evaluation"] = {"rows": evaluation.rows(), "gain": evaluation.gain}
     return found
 
 
 def best():
-    """answer="best": where nothing changed, where a meaning did, with some labels; and the test on arrays."""
+    """The decision: where nothing moved, where a meaning did, with some labels; and the same on arrays."""
     found = {}
+
+    def decided(made, *rows):
+        return {
+            "decision": made.decision_,
+            "probabilities": made.predict_proba(*(part[:SHOWN] for part in rows)),
+            "weights": made.weights_,
+            "change": made.shift_.unstable.verdict,
+            "p_value": made.shift_.unstable.p_value,
+        }
+
     for n_classes in (2, 3):
         model = fitted(n_classes)
         for agreement in (0.85, 0.1):
             X, y = draw(agreement, 50, 500, n_classes)
             for labels in (None, few_labels(y)):
                 made = model.adapt(X, y=labels, answer="best")
-                found[f"{n_classes} classes, agreement {agreement}{', few labels' if labels else ''}"] = {
-                    "decision": made.decision_,
-                    "probabilities": made.predict_proba(X[:SHOWN]),
-                    "weights": made.weights_,
-                    "change": made.change_.verdict,
-                    "p_value": made.change_.p_value,
-                }
+                name = f"{n_classes} classes, agreement {agreement}{', few labels' if labels else ''}"
+                found[name] = decided(made, X)
     X, y, domain = training()
     stable = fitted()
-    known = sfboost.learn_training(stable.predict_proba(X), X[:, 2:], y, domain)
+    known = sfboost.learn_training(stable.predict_stable_proba(X), X[:, 2:], y, domain)
     X_new, _ = new_rows()
-    tested = sfboost.change_test(stable.predict_proba(X_new), X_new[:, 2:], known)
-    return found | {"arrays": tested.to_dict()}
+    pairs = stable.predict_stable_proba(X_new), X_new[:, 2:]
+    for answer in ANSWERS:
+        made = sfboost.adapt(*pairs, training=known, answer=answer)
+        found[f"arrays, {answer}"] = decided(made, *pairs)
+    return found | {"arrays": made.shift_.unstable.to_dict()}
 
 
 def frames():
@@ -218,7 +223,7 @@ def change():
 
 
 def network():
-    """`SFBClassifier`, tiny: each answer."""
+    """`SFBClassifier`, tiny: both answers."""
     import torch
 
     from sfboost.torch import Plan, SFBClassifier
@@ -235,7 +240,7 @@ def network():
         model = SFBClassifier("small", plan=plan)
         model.fit(X, y, sample_domain=domain, validation=held_out)
         found["stable"] = {
-            "probabilities": model.predict_proba(X_new[:SHOWN]),
+            "probabilities": model.predict_stable_proba(X_new[:SHOWN]),
             "loss": model.history_[-1]["total"],
             "temperature": model.temperature_.temperature,
         }

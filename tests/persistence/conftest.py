@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from joints import draw_anticausal
 
-import sfboost
 from sfboost import StableFeatureBoosting
+from sfboost.adaptation import adapt
 from sfboost.persistence.archive import pack, unpack
 from sfboost.persistence.saving import to_bytes
 
@@ -34,7 +34,7 @@ def model(training):
 @pytest.fixture(scope="session")
 def adaptation(new):
     stable = np.where(new[:, 0] > 0, 0.75, 0.25)
-    return sfboost.adapt(stable, new[:, 1:], answer="paper")
+    return adapt(stable, new[:, 1:])
 
 
 class Forger:
@@ -48,7 +48,7 @@ class Forger:
     def put(self, ending, content):
         """A part in the place of some attribute."""
         self.parts[f"parts/99.{ending}"] = content
-        self.tree["state"]["guard"] = {"skops" if ending == "skops" else "array": f"parts/99.{ending}"}
+        self.tree["state"]["cross_fit"] = {"skops" if ending == "skops" else "array": f"parts/99.{ending}"}
         return self
 
     def write(self):

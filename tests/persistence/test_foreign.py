@@ -35,7 +35,7 @@ from sklearn.preprocessing import (
 )
 
 import sfboost
-from sfboost import SavedModelError, StableFeatureBoosting
+from sfboost import SavedModelError, Settings, StableFeatureBoosting
 from sfboost.persistence.foreign import dump_foreign, load_foreign
 
 skops_io = pytest.importorskip("skops.io", reason="needs the app extra")
@@ -70,7 +70,7 @@ def test_estimators_come_back_bit_for_bit(tmp_path, training, new, stable):
     loaded = sfboost.load(tmp_path / "model.sfb")
     np.testing.assert_array_equal(loaded.predict_proba(new), model.predict_proba(new))
     assert str(loaded) == str(model)
-    ours, theirs = loaded.adapt(new, answer="paper"), model.adapt(new, answer="paper")
+    ours, theirs = loaded.adapt(new, settings=Settings("paper")), model.adapt(new, settings=Settings("paper"))
     np.testing.assert_array_equal(ours.predict_proba(new), theirs.predict_proba(new))
 
 
@@ -84,7 +84,10 @@ def test_estimators_come_back_bit_for_bit(tmp_path, training, new, stable):
     ids=["boosting", "forest", "head"],
 )
 def test_trees_come_back_only_if_they_are_trusted_both_times(tmp_path, training, new, options, stable):
-    model, path = fitted(training, stable, **options).adapt(new, answer="paper"), tmp_path / "model.sfb"
+    model, path = (
+        fitted(training, stable, **options).adapt(new, settings=Settings("paper")),
+        tmp_path / "model.sfb",
+    )
     with pytest.raises(SavedModelError, match="crash the process") as refused:
         model.save(path)
     assert f"pass trusted={[TREE]} to save and to load" in str(refused.value)

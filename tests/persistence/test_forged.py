@@ -53,13 +53,13 @@ def test_a_foreign_zip_is_refused():
 @pytest.mark.parametrize(
     ("attribute", "lie", "said"),
     [
-        ("guard", {"object": "Popen", "state": {"args": "ls"}}, "'Popen', which is no type that"),
-        ("guard", {"array": "../model.json"}, "does not have, or twice"),
-        ("guard", {"array": "manifest.json"}, "does not have, or twice"),
-        ("guard", {"object": ["dict"], "state": {}}, "which is no type"),
-        ("guard", {"exec": "1"}, "which means nothing"),
-        ("guard", {"dtype": "f8," * 20}, "numbers of type"),
-        ("guard", {"tuple": 3}, "a int where a list should be"),
+        ("cross_fit", {"object": "Popen", "state": {"args": "ls"}}, "'Popen', which is no type that"),
+        ("cross_fit", {"array": "../model.json"}, "does not have, or twice"),
+        ("cross_fit", {"array": "manifest.json"}, "does not have, or twice"),
+        ("cross_fit", {"object": ["dict"], "state": {}}, "which is no type"),
+        ("cross_fit", {"exec": "1"}, "which means nothing"),
+        ("cross_fit", {"dtype": "f8," * 20}, "numbers of type"),
+        ("cross_fit", {"tuple": 3}, "a int where a list should be"),
         ("predict_proba", 3, "malformed .*predict_proba"),
         ("prior", None, "nothing in it uses its parts"),
     ],
@@ -125,10 +125,10 @@ def test_a_pickle_is_refused_and_no_unpickler_is_ever_called(tmp_path, monkeypat
 
 def test_keys_that_share_a_hash_are_refused_and_the_keys_that_models_have_are_not(forger):
     def keys(given):
-        forger.tree["state"]["guard"] = {"dict": [[key, 0] for key in given]}
+        forger.tree["state"]["cross_fit"] = {"dict": [[key, 0] for key in given]}
         return forger.write()
 
-    assert from_bytes(keys(range(1000))).guard == dict.fromkeys(range(1000), 0)
+    assert from_bytes(keys(range(1000))).cross_fit == dict.fromkeys(range(1000), 0)
     for many in ((i * (2**61 - 1) for i in range(5000)), ({"tuple": [i, 0.5]} for i in range(1001))):
         refused(keys(many), "more than 1000 keys that are no text")
 
@@ -146,5 +146,5 @@ def test_what_is_small_in_a_file_and_large_in_memory_is_refused_before_it_is_bui
 
 
 def test_deep_nesting_is_refused(forger):
-    forger.tree = b'{"object":"Adaptation","state":{"guard":' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
+    forger.tree = b'{"object":"Adaptation","state":{"cross_fit":' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
     refused(forger.write(), "malformed .*Recursion")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sfboost
-from sfboost import SavedModelError, SavedModelWarning
+from sfboost import SavedModelError, SavedModelWarning, Settings
 
 torch = pytest.importorskip("torch", reason="needs the torch extra")
 
@@ -72,10 +72,10 @@ def test_a_network_comes_back_bit_for_bit(tmp_path, training, new, options):
 
 def test_an_adapted_network_comes_back_adapts_again_and_is_trained_again(tmp_path, network, training, new):
     X, y, domain = training
-    adapted = network.adapt(new, answer="paper")
+    adapted = network.adapt(new, settings=Settings("paper"))
     loaded = again(adapted, tmp_path)
     assert loaded.decision_ == adapted.decision_
-    anew = loaded.model.adapt(new, answer="paper")
+    anew = loaded.model.adapt(new, settings=Settings("paper"))
     for one in (loaded, anew):
         np.testing.assert_array_equal(one.predict_proba(new), adapted.predict_proba(new))
     labels = np.array(["no", "yes"], dtype=object)[y]

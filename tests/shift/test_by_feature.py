@@ -43,9 +43,3 @@ def test_a_feature_that_turned_is_changed_and_one_that_says_nothing_cannot_be_to
 def test_where_nothing_changed_nothing_is_called_changed(reference):
     verdicts = {name: meaning.verdict for name, meaning in told(reference, (1.0, 1.0, 0.0)).items()}
     assert verdicts == {"first": "unchanged", "second": "unchanged", "noise": "cannot tell"}
-
-
-def test_own_values_are_the_blind_moments_of_the_own_domains(reference):
-    found = told(reference, (1.0, 1.0, 0.0))["first"]
-    own = {part.name: part.posterior.meaning[0][0] for part in reference.domains}
-    assert found.own == pytest.approx(own)

@@ -154,17 +154,6 @@ def test_few_untouched_rows_raise_no_more_alarms_than_many(n, prior):
     assert np.mean([change_in(own, rows(rng, n, prior=prior)[0]).p_value < 0.05 for _ in range(100)]) <= 0.1
 
 
-def test_columns_of_one_feature_are_judged_together():
-    rng = np.random.default_rng(7)
-    drawn = [rows(rng, 500) for _ in range(4)]
-    known = Reference.learn(
-        [v for v, _ in drawn], [y for _, y in drawn], list("abcd"), ["ward", "ward=b"], [0, 0]
-    )
-    found = change_in(known, rows(rng, 800, (-1.5, -0.8))[0])
-    assert [feature.name for feature in found.features] == ["ward"]
-    assert found.features[0].columns == (0, 1)
-
-
 def test_a_row_of_weight_two_counts_like_two_rows():
     rng = np.random.default_rng(8)
     known, (view, _) = reference(rng, 4), rows(rng, 300)

@@ -30,7 +30,7 @@ LEVEL = 0.05
 
 
 @dataclass(frozen=True)
-class Batch:
+class MonitoredBatch:
     """One line of history.
 
     Attributes
@@ -91,13 +91,13 @@ class History:
     Examples
     --------
     >>> def batch(p):
-    ...     return Batch("", 100, "pooled", "no_shift", "", p, {}, {}, {}, None, "", "")
+    ...     return MonitoredBatch("", 100, "pooled", "no_shift", "", p, {}, {}, {}, None, "", "")
     >>> quiet, loud = (History([batch(p) for p in series]) for series in ([0.5] * 36, [0.5] * 3 + [1e-4] * 3))
     >>> quiet.alarm, loud.alarm
     (False, True)
     """
 
-    batches: list[Batch] = field(default_factory=list)
+    batches: list[MonitoredBatch] = field(default_factory=list)
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -109,7 +109,7 @@ class History:
             try:
                 said = json.loads(line)
                 estimated = None if said["estimated"] is None else tuple(said["estimated"])
-                made.append(Batch(**{**said, "estimated": estimated}))
+                made.append(MonitoredBatch(**{**said, "estimated": estimated}))
             except (ValueError, TypeError, KeyError):
                 raise ValueError(
                     f"{path}, line {number}, is no batch: a history is what `sfboost monitor` wrote."
@@ -121,7 +121,7 @@ class History:
         lines = [json.dumps(asdict(batch), ensure_ascii=False) for batch in self.batches]
         write_whole(path, "".join(f"{line}\n" for line in lines).encode())
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: MonitoredBatch) -> None:
         """Append a batch; one with the same rows by the same model is replaced."""
         same = [one.data == batch.data and one.model == batch.model for one in self.batches]
         if any(same):
@@ -161,7 +161,7 @@ def _e_value(p_value: float) -> float:
 
 def look_at(
     model: StableFeatureBoosting, X: Any, name: str, model_digest: str = ""
-) -> tuple[Batch, AdaptedClassifier]:
+) -> tuple[MonitoredBatch, AdaptedClassifier]:
     """Adapt to a batch, and say in one line what came of it."""
     with unwarned():
         adapted = model.adapt(X)
@@ -173,7 +173,7 @@ def look_at(
     for change in () if shift is None else (shift.unstable, shift.stable):
         features |= {} if change is None else {one.name: one.p_value for one in change.features}
     shares = adapted.predict_proba(X).mean(axis=0)
-    batch = Batch(
+    batch = MonitoredBatch(
         name=name,
         rows=X.shape[0],
         decision=adapted.decision_,
