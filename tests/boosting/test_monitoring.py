@@ -1,4 +1,4 @@
-"""Batches one after the other: what a line says, an alarm that holds over all of them, labels that come late."""
+"""Batches one after the other: a line each, an alarm that holds over all of them, labels that come late."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sfboost import StableFeatureBoosting
-from sfboost.boosting.monitoring import LEVEL, Batch, History, look_at, score_late
+from sfboost.boosting.monitoring import LEVEL, History, MonitoredBatch, look_at, score_late
 
 
 def site(rng, n_rows=300, turned=False):
@@ -30,7 +30,7 @@ def model():
 
 
 def batch(p_value, data=""):
-    return Batch("", 100, "pooled", "no_shift", "", p_value, {}, {}, {}, None, data, "")
+    return MonitoredBatch("", 100, "pooled", "no_shift", "", p_value, {}, {}, {}, None, data, "")
 
 
 def test_a_batch_says_what_adapting_afresh_says(model):

@@ -11,8 +11,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from io import BytesIO
 from itertools import chain
 from typing import Any
+from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 
@@ -98,13 +100,33 @@ def dump_foreign(value: Any, trusted: Collection[str], where: str) -> bytes:
     """Bytes by skops of an estimator, refused if it could not be loaded with the same `trusted`."""
     skops_io = _skops()
     try:
-        data = bytes(skops_io.dumps(value))
+        data = _canonical(bytes(skops_io.dumps(value)))
         _check(data, trusted)
     except SavedModelError as error:
         raise SavedModelError(f"{where}: {error}") from None
     except Exception as error:
         raise SavedModelError(f"{where}, a {type(value).__name__}, cannot be saved ({error})") from error
     return data
+
+
+def _canonical(data: bytes) -> bytes:
+    """The same part with identities and names of arrays in order: equal estimators are equal bytes."""
+    with ZipFile(BytesIO(data)) as parts:
+        members = {name: parts.read(name) for name in parts.namelist()}
+    order: dict[str, str] = {}
+
+    def renamed(found: re.Match[str]) -> str:
+        return order.setdefault(found[0], str(len(order) + 1) + found[0][len(found[1]) :])
+
+    schema = members.pop("schema.json").decode()
+    schema = re.sub(r'(?<="__id__": )(\d+)', renamed, schema)
+    schema = re.sub(r'(?<=")([0-9a-f-]+)\.(?:npy|npz|bin)(?=")', renamed, schema)
+    made = BytesIO()
+    with ZipFile(made, "w") as parts:
+        for name in sorted(members, key=lambda name: int(order[name].partition(".")[0])):
+            parts.writestr(ZipInfo(order[name]), members[name])
+        parts.writestr(ZipInfo("schema.json"), schema)
+    return made.getvalue()
 
 
 def load_foreign(data: bytes, trusted: Collection[str]) -> Any:
@@ -257,14 +279,9 @@ def _parts_of(value: Any) -> Iterator[Any]:
 
 
 def _skops() -> Any:
-    try:
-        import skops
-        import skops.io
-    except ImportError:
-        raise ImportError(
-            "Saving or loading this scikit-learn estimator needs skops. Install it with: "
-            "pip install 'sfboost[app]'."
-        ) from None
+    import skops
+    import skops.io
+
     if tuple(int(part) for part in skops.__version__.split(".")[:2]) < _OLDEST:
         raise ImportError(
             f"skops {skops.__version__} has known holes: install 0.15 or newer (pip install -U skops)."

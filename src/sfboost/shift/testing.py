@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sfboost.marginal.probabilities import FloatArray
-from sfboost.marginal.shares import shifted
 from sfboost.shift.attribution import LEFT, attribute, fit_by_feature
 from sfboost.shift.prediction import Prediction, combine
 from sfboost.shift.reference import BlindDomain, Reference, measure_domain
@@ -96,10 +95,7 @@ def change_in(reference: Reference, view: DomainData, *, level: float = 0.05, mi
     p_values = [float(reading.p_value(reference.importance)) for reading in readings]
     chosen = readings[int(np.argmax(p_values))]
     p_value, power = max(p_values) ** (1.0 / misfit), float(chosen.power)
-    unasked = (
-        reference.misled or too_few(here.n_rows, reference.prior) or _lacks_a_class(view, reference.prior)
-    )
-    if len(reference.domains) < 2 or unasked:
+    if len(reference.domains) < 2 or reference.misled or too_few(here.n_rows, reference.prior):
         p_value, power = 1.0, 0.0
     features = _features(reference, chosen)
     suspects = tuple(feature.name for feature in features if feature.same < 0.5) or (
@@ -135,13 +131,6 @@ def too_few(n_rows: int, prior: FloatArray) -> bool:
     """
     others = n_rows * (1.0 - float(prior.max()))
     return n_rows < _FEWEST_ROWS * len(prior) or others < _FEWEST_OTHERS * (len(prior) - 1)
-
-
-def _lacks_a_class(view: DomainData, prior: FloatArray) -> bool:
-    """Whether f_S finds fewer rows of a class here than have a standard error to speak of."""
-    stable = np.exp(view.log_stable)
-    shares = view.weight @ shifted(stable, prior, view.weight)
-    return float(shares.min()) * len(view.weight) < _FEWEST_OTHERS
 
 
 def misfit_of(reference: Reference) -> float:
