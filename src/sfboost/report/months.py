@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log10
 
-from sfboost.boosting.monitoring import LEVEL, Batch, History
+from sfboost.boosting.monitoring import LEVEL, History, MonitoredBatch
 from sfboost.report.page import fill
 from sfboost.report.pictures import Picture, as_svg, colour_of
 
@@ -38,7 +38,7 @@ def render_months(history: History, source: str = "", made: str = "", command: s
 
 
 @as_svg
-def draw_trend(batches: Sequence[Batch]) -> Picture:
+def draw_trend(batches: Sequence[MonitoredBatch]) -> Picture:
     """Estimated accuracy of each batch with its interval; a filled dot is a batch that shifted."""
     picture = Picture("Estimated accuracy of each batch, with its interval", 190.0)
     axes = picture.axes
@@ -58,7 +58,7 @@ def draw_trend(batches: Sequence[Batch]) -> Picture:
 
 
 @as_svg
-def draw_dots(batches: Sequence[Batch], features: Sequence[str]) -> Picture:
+def draw_dots(batches: Sequence[MonitoredBatch], features: Sequence[str]) -> Picture:
     """A dot for each feature and batch, the larger the smaller its p-value."""
     picture = Picture("How unlike its source domains each feature is, by batch", 60.0 + 24.0 * len(features))
     axes = picture.axes
@@ -79,7 +79,7 @@ def draw_dots(batches: Sequence[Batch], features: Sequence[str]) -> Picture:
     return picture
 
 
-def _name_batches(picture: Picture, batches: Sequence[Batch]) -> None:
+def _name_batches(picture: Picture, batches: Sequence[MonitoredBatch]) -> None:
     """The first and the last batch by name; those between are told when they are pointed at."""
     ends = sorted({0, len(batches) - 1})
     names = [batches[k].name if len(batches[k].name) <= 18 else f"{batches[k].name[:17]}…" for k in ends]
