@@ -62,8 +62,6 @@ MUTANTS = [
     *_of(
         "marginal/shares.py",
         "tests/marginal",
-        ("(along * weight[:, None] ** 2).T @ along", "(along * weight[:, None]).T @ along"),
-        ("given * (self.prior / self.source_prior)", "given * (self.source_prior / self.prior)"),
         ("return shares * ((ratio / mixed) @ weight)", "return (ratio / mixed) @ weight"),
     ),
     *_of(
@@ -161,7 +159,7 @@ MUTANTS = [
         "choice/mixture.py",
         "tests/choice/test_mixture.py src/sfboost/choice/mixture.py",
         ("PSEUDO_DOMAINS / n_domains * np.exp", "np.exp"),
-        ("np.array([1.0 / temperature.temperature])", "np.array([temperature.temperature])"),
+        ("weights[0] = 1.0 / temperature.temperature", "weights[0] = temperature.temperature"),
         ("share = sample_weight / np.bincount(domain, sample_weight)[domain]", "share = sample_weight"),
     ),
     *_of(

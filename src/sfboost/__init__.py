@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sfboost.adaptation import (
-        Adaptation,
         AdaptationRefused,
         AdaptationWarning,
         Explanation,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Adaptation",
     "AdaptationRefused",
     "AdaptationWarning",
     "AdaptedClassifier",

@@ -254,7 +254,7 @@ def test_the_learner_of_all_columns_is_chosen_and_the_file_keeps_it(
     model, adapted = tmp_path / "m.sfb", tmp_path / "a.sfb"
     sfboost("fit", files.train, *ROLES, "-o", model, "--learner", learner, "--no-evaluate")
     kept = load_project(model).model.pooled_
-    assert (len(kept.members), type(kept.members[0]).__name__) == (members, "HistGradientBoostingClassifier")
+    assert (len(kept.members), type(kept.members[-1]).__name__) == (members, "HistGradientBoostingClassifier")
     done = sfboost("adapt", model, files.labelled, "-o", adapted)
     if learner == "auto":
         assert kept.mixture.weights.sum() > 0.5

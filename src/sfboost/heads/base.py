@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.exceptions import DataConversionWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
@@ -19,12 +20,12 @@ from sklearn.utils.validation import (
     _check_sample_weight,
     check_consistent_length,
     check_is_fitted,
-    column_or_1d,
     has_fit_parameter,
     validate_data,
 )
 
 from sfboost.marginal.probabilities import FloatArray, as_probability_matrix, floored_log
+from sfboost.notices import warn
 
 
 class SoftLabelMixin(ClassifierMixin, BaseEstimator):
@@ -76,7 +77,8 @@ class SoftLabelMixin(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most probable class of each row."""
-        return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
+        best = self.predict_log_proba(X).argmax(axis=1)  # first: it says what is not fitted
+        return self.classes_[best]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -92,7 +94,12 @@ def soft_targets(y: Any) -> tuple[FloatArray, npt.NDArray[Any]]:
     if labels.ndim == 2 and labels.shape[1] > 1:
         targets = as_probability_matrix(labels, name="y")
         return targets, np.arange(targets.shape[1])
-    labels = column_or_1d(labels, warn=True)
+    if labels.ndim == 2:
+        warn(
+            "A column-vector y was passed when a 1d array was expected: it is read as labels.",
+            DataConversionWarning,
+        )
+    labels = labels.ravel()
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError("Input y contains NaN or infinity: drop those rows, or give them a label.")
     check_classification_targets(labels)

@@ -23,7 +23,7 @@ _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
 _AT_REST = 0.02
 
 
-class _LinearHead(SoftLabelMixin):
+class _LogisticHead(SoftLabelMixin):
     """Linear logits of fitted `coef_` and `intercept_`."""
 
     coef_: FloatArray
@@ -40,7 +40,7 @@ class _LinearHead(SoftLabelMixin):
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
 
-class SoftLogisticRegression(_LinearHead):
+class SoftLogisticRegression(_LogisticHead):
     """Logistic regression that takes soft labels without duplicating rows.
 
     A pseudo-label that is 70 % sure is 0.7 of a row of one class and 0.3 of one of the other; the cross-
@@ -123,7 +123,7 @@ class SoftLogisticRegression(_LinearHead):
         return self._fit
 
 
-class AdamLogisticRegression(_LinearHead):
+class AdamLogisticRegression(_LogisticHead):
     """The paper's head: a linear softmax trained by some passes of minibatch Adam, and no penalty.
 
     Weights start at zero, the intercept at the mean target. A step moves a weight by at most about the
