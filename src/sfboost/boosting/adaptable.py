@@ -24,6 +24,7 @@ from sfboost.boosting.components import PlayedComponents
 from sfboost.boosting.diagnosing import head_numbers
 from sfboost.choice import best_answer
 from sfboost.choice.bounding import bounded, gain_here
+from sfboost.diagnostics import new_domain_alarm
 from sfboost.diagnostics.rows import NewRows
 from sfboost.marginal.probabilities import FloatArray, IntArray
 from sfboost.notices import warn
