@@ -24,9 +24,9 @@ from sklearn.ensemble import RandomForestClassifier
 
 import sfboost
 
+pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore:Missing in")]
 PAGE = Path(__file__).parents[1] / "docs" / "serving.md"
 COLUMNS = ["age", "chol", "sex", "heart_rate", "ward"]
-pytestmark = pytest.mark.filterwarnings("ignore:Missing in")
 
 
 @pytest.fixture(scope="module")
