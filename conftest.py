@@ -46,8 +46,8 @@ def _refuse_skips(report, what):
     """Where every extra must be installed (CI), a skip is a failure.
 
     One check of scikit-learn's own kit runs only with its experimental array API switched on: that is not
-    an extra of ours. Nor is a browser, which no package of ours can bring, nor a library beside ours: MLflow wants
-    older packages than `all` does.
+    an extra of ours. Nor is a browser, which no package of ours can bring, nor a library beside
+    ours: MLflow wants older packages than `all` does.
     """
     strict = os.environ.get("SFBOOST_REQUIRE_EXTRAS") and "SCIPY_ARRAY_API" not in str(report.longrepr)
     strict = strict and not {"browser", "interop"} & set(getattr(report, "keywords", {}))
