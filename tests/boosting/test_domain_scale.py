@@ -161,3 +161,26 @@ def test_source_domains_that_play_the_target_are_standardised_by_themselves(sour
     for one, other in zip(plain.domains, moved.domains, strict=True):
         assert one.scores["pooled"] == pytest.approx(other.scores["pooled"], abs=1e-6)
     assert str(model().diagnose(X, y, domain)) == str(model().diagnose(in_own_units(X, domain), y, domain))
+
+
+def test_components_are_those_of_standardised_rows(source):
+    X, y, domain = source
+    X_new = rows(np.random.default_rng(7), 500)[0]
+    along = StableFeatureBoosting(unstable_features="components", standardize="domain")
+    here, there = (
+        along.fit(given, y, sample_domain=domain).adapt(new).predict_proba(new)
+        for given, new in ((X, X_new), (in_own_units(X, domain), elsewhere(X_new)))
+    )
+    np.testing.assert_allclose(there, here, atol=1e-4)
+
+
+def test_the_command_reads_blocks_and_refuses_it(source, tmp_path):
+    pytest.importorskip("typer", reason="the command is an extra")
+    from sfboost.cli.project import load_project
+
+    X, y, domain = source
+    frame = pd.DataFrame(X, columns=NAMES)
+    fitted = StableFeatureBoosting(["a", "b"], ["c", "d"], learner=None, standardize="domain")
+    fitted.fit(frame, y, sample_domain=domain).adapt(frame[:500]).save(tmp_path / "model.sfb")
+    with pytest.raises(ValueError, match="load it in Python"):
+        load_project(tmp_path / "model.sfb")
