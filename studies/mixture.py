@@ -5,7 +5,8 @@
 
 Every domain of every open table is left out in turn. Members are fitted to the others; the mixture's weights
 are found by leaving out each of these, as `StableFeatureBoosting(learner=...)` does; "standardised" is the
-default with each domain's columns by its own means and standard deviations. Tables are halved as in
+default with each domain's columns by its own means and standard deviations (`records/standardised.jsonl.gz`,
+against "linear + small boosting"). Tables are halved as in
 `studies/harm.py`: choose on one half, report on the other.
 """
 
