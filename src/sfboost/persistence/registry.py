@@ -39,6 +39,7 @@ TYPES: dict[str, str] = {
     "Directions": "sfboost.boosting.components",
     "DomainHead": "sfboost.adaptation",
     "DomainLeak": "sfboost.diagnostics.complementarity",
+    "DomainScale": "sfboost.boosting.domain_scale",
     "Encoder": "sfboost.frames",
     "FeatureChange": "sfboost.shift",
     "FeatureModel": "sfboost.choice.realigning",
