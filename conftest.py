@@ -11,7 +11,7 @@ NEEDS = {
     "src/sfboost/torch": ("torch", "safetensors"),
     "src/sfboost/cli": ("typer", "rich", "pandas", "pyarrow", "jinja2"),
     "src/sfboost/report": ("jinja2",),
-    "src/sfboost/tables": ("pyarrow", "pandas"),
+    "src/sfboost/frames": ("pyarrow", "pandas"),
     "lab/src/sfboost_lab/baselines/learned": ("torch", "safetensors"),
 }
 
