@@ -59,6 +59,9 @@ def test_two_months_an_alarm_a_page_and_labels_that_come_later(sfboost, months):
 
 def test_rows_that_nobody_monitored_and_rows_without_labels_are_refused(sfboost, months):
     model, kept = str(months / "model.sfb"), ["--history", str(months / "history.jsonl"), "--labels"]
+    none = sfboost("monitor", model, str(months / "may-labels.csv"), *kept, code=2)
+    assert "holds no batch" in none.stderr
+    sfboost("monitor", model, str(months / "april.csv"), *kept[:2])
     other = sfboost("monitor", model, str(months / "may-labels.csv"), *kept, code=2)
     assert "No batch of this history has these 300 rows" in other.stderr
     bare = sfboost("monitor", model, str(months / "may.csv"), *kept, code=2)

@@ -33,7 +33,7 @@ from sfboost.marginal.probabilities import FloatArray, IntArray
 
 #: `unstable_features` that says so.
 COMPONENTS = "components"
-NOT_APART = "components and the stable predictor read the same columns: score own domains with `evaluate`"
+NOT_APART = "components and the stable predictor read the same columns: score source domains with `evaluate`"
 
 # Directions that own domains choose among; the second where none can be left out.
 _NUMBERS = (4, 8, 16)
@@ -92,7 +92,7 @@ class Directions(Columns):
 
 @dataclass(frozen=True, eq=False)
 class PlayedComponents:
-    """What own domains say of adapting along their components, each left out in turn, labels hidden.
+    """What source domains, each left out in turn, gain by adapting along components without labels.
 
     Attributes
     ----------
@@ -146,10 +146,10 @@ class PlayedComponents:
     def reason(self) -> str:
         """In one sentence."""
         if not self.domains:
-            return "no own domain could be left out to see whether adapting along components helps"
+            return "no source domain could be left out to see whether adapting along components helps"
         done = "gained" if self.helps else "did not gain"
         return (
-            f"{len(self.domains)} own domains, each left out with its labels hidden, {done} by adapting "
+            f"{len(self.domains)} source domains, each left out with its labels hidden, {done} by adapting "
             f"along {self.chosen} components ({Yardstick(self.metric).told(self.gain, sign='+')} in the mean)"
         )
 

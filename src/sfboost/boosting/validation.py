@@ -314,9 +314,13 @@ def learn_record(
     else:
         mixture = Mixture.of(calibrated(said[:1]), len(said))
     if len(said) > 1:
-        words = " and ".join(
-            f"{_name(one)} (weight {part:.2f})" for one, part in zip(learners, mixture.weights, strict=True)
-        )
+        parts = mixture.weights / mixture.weights.sum()
+        named = [
+            f"{100 * part:.0f} % {_name(one)}"
+            for one, part in zip(learners, parts, strict=True)
+            if part >= 0.005
+        ]
+        words = ", ".join(named)
     known = mixture, calibrated([one.log_unstable for one in left_out])
     rows = []
     for one in left_out:
