@@ -78,7 +78,7 @@ def test_domains_like_the_source_domains_raise_few_alarms_over_two_years(model):
 
 def test_a_history_is_read_as_it_was_written_and_a_batch_twice_is_one(tmp_path):
     history, path = History([batch(0.3, "x"), batch(0.01, "y")]), tmp_path / "history.jsonl"
-    history.add(replace(batch(0.02, "y"), estimated=(0.8, 0.7, 0.9)))
+    assert history.add(replace(batch(0.02, "y"), estimated=(0.8, 0.7, 0.9))) == batch(0.01, "y")
     history.write(path)
     assert History.read(path).batches == history.batches
     assert [one.p_value for one in history.batches] == [0.3, 0.02]

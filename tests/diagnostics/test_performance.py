@@ -5,7 +5,7 @@ import pytest
 
 from sfboost.adaptation.scores import LOSSES, Yardstick
 from sfboost.boosting.metrics import score_predictions
-from sfboost.diagnostics.performance import estimate_performance, gain_over_stable
+from sfboost.diagnostics.performance import Performance, estimate_performance, gain_over_stable
 from sfboost.marginal import combine
 from sfboost_lab.theory import FiniteJoint
 

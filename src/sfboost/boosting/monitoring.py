@@ -144,13 +144,14 @@ class History:
         lines = [json.dumps(asdict(batch), ensure_ascii=False) for batch in self.batches]
         write_whole(path, "".join(f"{line}\n" for line in lines).encode())
 
-    def add(self, batch: MonitoredBatch) -> None:
-        """Append a batch; one with the same rows by the same model is replaced."""
-        same = [one.data == batch.data and one.model == batch.model for one in self.batches]
-        if any(same):
-            self.batches[same.index(True)] = batch
-        else:
-            self.batches.append(batch)
+    def add(self, batch: MonitoredBatch) -> MonitoredBatch | None:
+        """Append a batch; one with the same rows by the same model is replaced, and returned."""
+        for k, one in enumerate(self.batches):
+            if (one.data, one.model) == (batch.data, batch.model):
+                self.batches[k] = batch
+                return one
+        self.batches.append(batch)
+        return None
 
     @property
     def evidence(self) -> list[float]:
@@ -260,7 +261,7 @@ def score_late(model: StableFeatureBoosting, history: History, X: Any, y: Any) -
     if digest not in known:
         raise ValueError(
             f"No batch of this history has these {X.shape[0]} rows: pass the rows of one batch as they were "
-            f"monitored, with their labels. There are {', '.join(one.name for one in history.batches)}."
+            f"monitored, with their labels. Its batches: {', '.join(one.name for one in history.batches)}."
         )
     batch, y = known[digest], np.asarray(y)
     there = np.flatnonzero([not is_missing(label) for label in y.tolist()])

@@ -73,24 +73,26 @@ def monitor(
     with voice.waiting("Adapting"):
         digest = sha256(model.read_bytes()).hexdigest()[:16]
         batch, _ = look_at(project.model, rows.X, name or found.name, digest)
-    kept.add(batch)
+    before = kept.add(batch)
     kept.write(history)
     written = {"history": str(history)}
     if report is not None:
         page = render_months(kept, model.name, today(), context.find_root().obj)
         written["report"] = write_page(report, page)
     voice.note(*found.remarks, *rows.remarks)
+    if before is not None:
+        voice.note(f"The history had these rows as {before.name}: that line is replaced.")
     said = asdict(batch) | {"evidence": kept.evidence[-1], "alarm": kept.alarm, "files": written}
-    voice.result(said, *_lines(kept), *(f"{what}: {path}" for what, path in written.items()))
+    voice.result(said, *_lines(batch, kept), *(f"{what}: {path}" for what, path in written.items()))
     if alarm and kept.alarm:
         raise typer.Exit(SHIFTED)
     if alarm and batch.code == "cannot_tell":
         raise typer.Exit(CANNOT_TELL)
 
 
-def _lines(kept: History) -> list[Line]:
+def _lines(batch: MonitoredBatch, kept: History) -> list[Line]:
     """The batch in few lines, and what all batches say."""
-    batch, evidence = kept.batches[-1], kept.evidence[-1]
+    evidence = kept.evidence[-1]
     lines: list[Line] = [((batch.decision, "bold"), f": {batch.name}, {batch.rows} rows"), batch.reason]
     if batch.estimated is not None:
         lines.append(f"estimated {METRIC_NAMES[batch.metric]} of the answer: {_estimate(batch)}")
