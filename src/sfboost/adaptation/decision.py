@@ -161,9 +161,9 @@ def refusals(amount: Amount, evidence: StableEvidence | None) -> list[str]:
 def decide(amount: Amount, doubts: list[str], *, refuse: bool) -> Decision:
     """Keep the stable predictor where there are doubts (`refusals`), if that is wanted."""
     if not doubts:
-        told = f"{amount.n_rows} rows are worth {amount.worth} labels"
+        told = f"{amount.n_rows} rows say as much as {amount.worth} labels"
         if amount.effective is not None:
-            told += f", and {amount.n_parameters} parameters are shrunk to {amount.effective:.0f}"
+            told += f", enough for {amount.n_parameters} parameters, shrunk to {amount.effective:.0f}"
         return Decision("adapted", told)
     told = "; ".join(doubts)
     return Decision("kept stable", told) if refuse else Decision("adapted", f"as asked, although {told}")

@@ -8,7 +8,7 @@ j)]; and for a g that reads both parts, X_S of one row is paired with X_U of ano
 which has the weight f_y(x) / p_y · [ε⁻¹ f(x')]_y, the two are independent, as they are within a row.
 
 Prediction sets are conformal: their threshold is read off whole domains, each left out in turn and adapted
-to blind, so that "had not seen" means what it will mean in a new one.
+to without labels, so that "had not seen" means what it will mean in a new one.
 """
 
 from __future__ import annotations
