@@ -142,9 +142,9 @@ def refusals(amount: Amount, evidence: StableEvidence | None) -> list[str]:
     enough_labels = amount.labelled >= amount.needed or amount.all_labelled
     if evidence is not None and not evidence.convincing and not enough_labels:
         sentences.append(
-            f"on {evidence.n_rows} held-out training rows the stable predictor beats the class balance "
-            f"by {evidence.gain:.2g} ± {evidence.standard_error:.2g} nats of log loss: not shown to be "
-            "informative"
+            f"on {evidence.n_rows} held-out training rows the log loss of the stable predictor is "
+            f"{evidence.gain:.2g} ± {evidence.standard_error:.2g} below that of the class shares: not shown "
+            "to be informative"
         )
     told = f"{amount.n_rows} rows are worth {amount.worth} labels (informativeness "
     told += f"{amount.statistics.informativeness:.3f}), and {amount.n_parameters} parameters "
