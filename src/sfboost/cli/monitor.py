@@ -96,6 +96,8 @@ def _lines(batch: MonitoredBatch, kept: History) -> list[Line]:
     lines: list[Line] = [((batch.decision, "bold"), f": {batch.name}, {batch.rows} rows"), batch.reason]
     if batch.estimated is not None:
         lines.append(f"estimated {METRIC_NAMES[batch.metric]} of the answer: {_estimate(batch)}")
+    else:
+        lines.append("how good the answer is cannot be estimated without labels here")
     if batch.inputs:
         far = max(batch.inputs, key=lambda one: abs(batch.inputs[one]))
         away = batch.inputs[far]

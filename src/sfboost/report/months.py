@@ -22,20 +22,21 @@ def render_months(history: History, source: str = "", made: str = "", command: s
     for batch in batches:
         for name, p_value in batch.features.items():
             least[name] = min(p_value, least.get(name, 1.0))
+    count = len(history.batches)
     features = sorted(least, key=lambda name: least[name])[:20]
     return fill(
         "months.html.j2",
-        title=f"{len(history.batches)} batches",
+        title=f"{count} batch{'es' * (count > 1)}",
         source=source,
         made=made,
         command=command,
         rows=list(zip(batches, evidence, strict=True))[::-1],
         alarm=history.alarm,
-        n_batches=len(history.batches),
+        over="this batch" if count == 1 else f"all {count} batches",
         evidence=max(history.evidence),
         threshold=1.0 / LEVEL,
         level=LEVEL,
-        n_unshown=len(history.batches) - len(batches),
+        n_unshown=count - len(batches),
         metric_name=METRIC_NAMES[batches[-1].metric],
         trend=draw_trend(batches),
         dots=draw_dots(batches, features) if features else None,
