@@ -96,7 +96,9 @@ def given(folder):
         frame["bmi"] = frame["chol"].fillna(220.0) / 9
         frame["glucose_ward"] = frame["heart_rate"]
         frame["ca"] = (frame["ward"] == "A").astype(float)
-    for name, frame in (("train.csv", rows), ("new.csv", new.drop(columns=["sick", "hospital"]))):
+    labelled = new.drop(columns="hospital")
+    tables = {"train.csv": rows, "new.csv": labelled.drop(columns="sick"), "labelled.csv": labelled}
+    for name, frame in tables.items():
         kept = frame.rename(columns=names)[[c for c in ("patient", "hospital", "sick") if c in frame]]
         kept = kept.join(frame.rename(columns=names)[["age", "sex", "chol", "thalach", "ca"]])
         kept.to_csv(folder / name, index=False)

@@ -29,6 +29,7 @@ def with_value(value):
         ({"X_unstable": with_value(np.inf)}, "X_unstable contains NaN or infinity"),
         ({"X_unstable": UNSTABLE[:-1]}, "399 rows but stable_proba has 400"),
         ({"X_unstable": UNSTABLE[:, :, None]}, r"shape \(n, d\)"),
+        ({"X_unstable": None}, r"shape \(n, d\)"),
         ({"X_unstable": UNSTABLE[:, :0]}, "no columns"),
         ({"X_unstable": UNSTABLE.astype(str)}, "must be numbers"),
         ({"X_unstable": np.array([["a"]] * 400, dtype=object)}, "encode text columns"),

@@ -38,7 +38,7 @@ def test_1833_rows_carry_452_parameters_that_are_shrunk():
     stable, X, y = draw(**WIDE, n_telling=40, seed=0)
     adapted = adapt(stable, X, training=Training(leak=0.01))
     assert adapted.decision.kind == "adapted"
-    assert "452 parameters are shrunk to" in adapted.decision.reason
+    assert "452 parameters, shrunk to" in adapted.decision.reason
     right = stable.argmax(axis=1) == y
     assert np.mean(adapted.predict(stable, X) == y) > right.mean() + 0.1
 
@@ -54,7 +54,7 @@ def test_a_column_thirty_times_is_one_parameter():
     stable, X, _ = draw(1000, 1, 1, seed=0, strength=1.0)
     many = adapt(stable, np.tile(X, 60))
     assert many.decision.kind == "adapted"
-    assert "61 parameters are shrunk to 2" in many.decision.reason
+    assert "61 parameters, shrunk to 2" in many.decision.reason
 
 
 def test_effective_parameters_fall_from_all_to_the_intercept():
@@ -73,7 +73,7 @@ def test_few_rows_lean_on_the_heads_of_training_where_these_speak_as_the_rows_do
     for name, sign in (("none", None), ("same", 1.0), ("opposite", -1.0)):
         heads = () if sign is None else (domain_head(X_train, y_train, sign),)
         adapted = adapt(stable, X, training=Training(leak=0.0, heads=heads))
-        assert "61 parameters are shrunk to" in adapted.decision.reason
+        assert "61 parameters, shrunk to" in adapted.decision.reason
         right[name] = np.mean(adapted.predict(stable, X) == y)
     assert right["same"] > right["none"] + 0.02
     # Held-out rows are less likely under heads that say the opposite, so these are left out.

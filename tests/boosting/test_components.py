@@ -90,7 +90,7 @@ def test_own_domains_that_do_not_gain_keep_f_s():
 def test_one_domain_alone_keeps_f_s_and_says_why():
     (X, y, _), (X_new, _) = known_and_new()
     model = StableFeatureBoosting(unstable_features="components").fit(X, y, sample_domain=["a"] * len(y))
-    with pytest.warns(UserWarning, match="no own domain could be left out"):
+    with pytest.warns(UserWarning, match="no source domain could be left out"):
         adapted = model.adapt(X_new)
     assert adapted.decision_ == "kept stable"
 

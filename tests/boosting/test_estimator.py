@@ -87,7 +87,7 @@ class TestEvidence:
             X, y, sample_domain=domain
         )
         assert not model.training_.evidence.convincing
-        with pytest.warns(AdaptationRefused, match="f_S is not shown to be stable"):
+        with pytest.warns(AdaptationRefused, match="seen where there is none: in your source domains"):
             kept = model.adapt(new[0], answer="safe")
         assert kept.decision_ == "kept stable"
         np.testing.assert_allclose(kept.predict_proba(new[0]), model.predict_stable_proba(new[0]))

@@ -30,7 +30,7 @@ def model():
 
 
 def batch(p_value, data=""):
-    return MonitoredBatch("", 100, "pooled", "no_shift", "", p_value, {}, {}, {}, None, data, "")
+    return MonitoredBatch("", 100, "pooled", "no_shift", "", p_value, {}, {}, {}, "accuracy", None, data, "")
 
 
 def test_a_batch_says_what_adapting_afresh_says(model):
@@ -78,7 +78,7 @@ def test_domains_like_the_source_domains_raise_few_alarms_over_two_years(model):
 
 def test_a_history_is_read_as_it_was_written_and_a_batch_twice_is_one(tmp_path):
     history, path = History([batch(0.3, "x"), batch(0.01, "y")]), tmp_path / "history.jsonl"
-    history.add(replace(batch(0.02, "y"), estimated=(0.8, 0.7, 0.9)))
+    assert history.add(replace(batch(0.02, "y"), estimated=(0.8, 0.7, 0.9))) == batch(0.01, "y")
     history.write(path)
     assert History.read(path).batches == history.batches
     assert [one.p_value for one in history.batches] == [0.3, 0.02]
@@ -96,9 +96,45 @@ def test_late_labels_score_what_was_answered_and_say_when_to_train_again(model):
     scored = score_late(model, history, X[order], y[order])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert scored.accuracy["answer"] == pytest.approx(model.adapt(X).score(X, y), abs=0.01)
-    assert scored.accuracy["pooled"] == model.score(X, y)
+        assert scored.scores["answer"] == pytest.approx(model.adapt(X).score(X, y), abs=0.01)
+    assert scored.scores["pooled"] == model.score(X, y)
     assert scored.name == "june"
     assert not scored.retrain
     with pytest.raises(ValueError, match="No batch of this history has these 100 rows"):
         score_late(model, history, X[:100], y[:100])
+
+
+def test_labels_that_are_still_missing_are_left_out_of_the_score(model):
+    history, (X, y) = History(), site(np.random.default_rng(4))
+    with pytest.raises(ValueError, match="holds no batch"):
+        score_late(model, history, X, y)
+    history.add(look_at(model, X, "july")[0])
+    some = np.where(np.arange(len(y)) < 120, y, np.nan)
+    scored = score_late(model, history, X, some)
+    assert scored.rows == 120
+    assert scored.scores["pooled"] == pytest.approx(model.score(X[:120], y[:120]))
+    with pytest.raises(ValueError, match="1 of the 300 rows have a label"):
+        score_late(model, history, X, np.where(np.arange(len(y)) < 1, y, np.nan))
+
+
+def test_of_skewed_classes_auroc_is_estimated_and_labels_can_say_retrain():
+    """A rare class whose unstable sign turned: accuracy would hardly tell, probabilities do."""
+
+    def rare(rng, n_rows=2000, turned=False):
+        y = (rng.random(n_rows) < 0.06).astype(int)
+        stable = y[:, None] + rng.normal(size=(n_rows, 2))
+        return np.hstack([stable, (2 * (1 - y if turned else y))[:, None] + rng.normal(size=(n_rows, 1))]), y
+
+    rng, history = np.random.default_rng(5), History()
+    parts = [rare(rng) for _ in range(3)]
+    X, y = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+    fitted = StableFeatureBoosting([0, 1], learner=None).fit(X, y, sample_domain=np.repeat(list("abc"), 2000))
+    X_new, y_new = rare(rng)
+    line, _ = look_at(fitted, X_new, "august")
+    history.add(line)
+    scored = score_late(fitted, history, X_new, y_new)
+    assert line.metric == scored.metric == "auroc"
+    value, low, high = line.estimated
+    assert low <= scored.scores["answer"] <= high
+    assert value == pytest.approx(scored.scores["answer"], abs=0.05)
+    assert not scored.retrain

@@ -53,7 +53,7 @@ def test_a_mirrored_stable_column_is_named_and_answered(model):
     adapted = model.adapt(X)
     assert adapted.shift_.stable.changed == ("x1",)
     assert adapted.weights_ == {"stable realigned": 1.0}
-    assert "The stable feature 'x1' goes with the unstable ones otherwise" in str(adapted.reason_)
+    assert "The stable feature 'x1' no longer goes with the unstable ones" in str(adapted.reason_)
     assert brier(adapted, X, y) < brier(adapted.answers_["pooled"], X, y) - 0.05
 
 
@@ -63,8 +63,8 @@ def test_of_two_sides_that_go_otherwise_altogether_the_users_word_tells(model, s
     X, y = rows(np.random.default_rng(4), 1500, signs)
     adapted = model.adapt(X)
     assert adapted.weights_ == {"boosted": 1.0}
-    assert "'x2', 'x3' go with the stable ones otherwise" in str(adapted.reason_)
-    assert "'x0', 'x1' go with the unstable ones otherwise" in str(adapted.reason_)
+    assert "'x2', 'x3' no longer go with the stable ones" in str(adapted.reason_)
+    assert "'x0', 'x1' no longer go with the unstable ones" in str(adapted.reason_)
     right = np.mean(adapted.predict(X) == y)
     assert right > 0.85 if signs == MIRRORED_U else right < 0.15
 

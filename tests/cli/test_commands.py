@@ -182,7 +182,7 @@ def test_check_says_of_each_feature_whether_its_meaning_changed(files, sfboost):
     remedies = [line for line in text.splitlines() if line.startswith("  → ")]
     assert remedies
     assert not any(symbol in remedy for remedy in remedies for symbol in ("X_S", "X_U", "f_S"))
-    assert re.search(r"heart_rate  changed +-\d+ % left of what it said, p < 0.001", text)
+    assert re.search(r"heart_rate  changed +left of what it said: -\d+ %, p < 0.001", text)
     assert "p = 0.000" not in text
 
 

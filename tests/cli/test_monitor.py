@@ -59,7 +59,21 @@ def test_two_months_an_alarm_a_page_and_labels_that_come_later(sfboost, months):
 
 def test_rows_that_nobody_monitored_and_rows_without_labels_are_refused(sfboost, months):
     model, kept = str(months / "model.sfb"), ["--history", str(months / "history.jsonl"), "--labels"]
+    none = sfboost("monitor", model, str(months / "may-labels.csv"), *kept, code=2)
+    assert "holds no batch" in none.stderr
+    sfboost("monitor", model, str(months / "april.csv"), *kept[:2])
     other = sfboost("monitor", model, str(months / "may-labels.csv"), *kept, code=2)
     assert "No batch of this history has these 300 rows" in other.stderr
     bare = sfboost("monitor", model, str(months / "may.csv"), *kept, code=2)
     assert "has no column 'sick'" in bare.stderr
+
+
+def test_a_month_again_replaces_its_line_and_is_the_one_that_is_told(sfboost, months):
+    model, kept = str(months / "model.sfb"), ["--history", str(months / "history.jsonl")]
+    for name in ("april", "may"):
+        sfboost("monitor", model, str(months / f"{name}.csv"), *kept)
+    again = sfboost("monitor", model, str(months / "april.csv"), *kept, "--name", "spring")
+    assert "pooled: spring, 300 rows" in again.stdout
+    assert "The history had these rows as april.csv: that line is replaced." in again.stderr
+    lines = [json.loads(line) for line in (months / "history.jsonl").read_text().splitlines()]
+    assert [line["name"] for line in lines] == ["spring", "may.csv"]

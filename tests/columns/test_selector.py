@@ -69,7 +69,10 @@ def test_label_shift_needs_the_other_kind_and_the_sentence_says_so(families):
     data = families.gaussian_effects(np.random.default_rng(0), 2500, 2, 2, priors=[[0.3, 0.7], [0.7, 0.3]])
     selector = StableFeatureSelector().fit(*data)
     assert selector.status_ == "none"
-    assert "With kind='likelihood' x0, x1, x2 would be stable." in selector.selection_.sentence
+    assert (
+        "The same in every domain: x0, x1, x2, given the class (kind='likelihood')."
+        in selector.selection_.sentence
+    )
     assert chosen(data, kind="likelihood") == (0, 1, 2)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from sfboost.adaptation.scores import LOSSES, Yardstick
 from sfboost.boosting.metrics import score_predictions
-from sfboost.diagnostics.performance import estimate_performance, gain_over_stable
+from sfboost.diagnostics.performance import Performance, estimate_performance, gain_over_stable
 from sfboost.marginal import combine
 from sfboost_lab.theory import FiniteJoint
 
@@ -160,3 +160,10 @@ def test_the_limit_of_the_gain_is_below_the_truth_in_nineteen_of_twenty_draws(wh
     told, least = np.array(found).T
     assert told.mean() == pytest.approx(gain, abs=3 * told.std() / np.sqrt(200))
     assert np.mean(least <= gain) >= 0.95
+
+
+def test_an_estimate_beyond_what_a_score_can_be_is_cut_off():
+    found = Performance.around({"auroc": 1.16, "log_loss": 1.4}, {"auroc": 0.5, "log_loss": 0.1}, 0.0, 0.9)
+    assert found.value == {"auroc": 1.0, "log_loss": 1.4}
+    assert found.lower["auroc"] == pytest.approx(0.66)
+    assert found.upper["auroc"] == 1.0

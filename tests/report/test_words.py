@@ -68,11 +68,11 @@ def test_each_finding_has_its_words(case):
     pooled = {"pooled": 1.0}
     assert said(case, "unchanged", "unchanged", pooled).endswith(": no shift of a feature was found here.")
     assert said(case, "cannot tell", "unchanged", pooled).endswith(
-        ": nobody can tell whether a feature shifted here."
+        ": these rows cannot say whether a feature shifted."
     )
     for p_value, likely in ((0.5, "unstable"), (0.0, "stable")):  # of the stable side
         both = said(case, "changed", "changed", pooled, stable_p=p_value)
-        assert f"otherwise than in training, more likely since the {likely} ones shifted." in both
+        assert f"no longer go together as in training, more likely because the {likely} ones shifted." in both
 
 
 def test_moved_class_shares_are_said_and_shown(case, new_features):
@@ -130,7 +130,7 @@ def test_a_reason_on_the_page_has_words_for_symbols(case):
 
 def test_only_features_that_the_page_calls_changed_are_named(case):
     """What the shift was put down to, but cannot be told by itself, is not said to be the opposite."""
-    opposite = "heart_rate says the opposite here of what training said."
+    opposite = "Here heart_rate says the opposite of what it says in training."
     assert told(case, case.adapted).sentence.endswith(opposite)
     unsure = tuple(replace(one, verdict="cannot tell") for one in case.facts.features)
     assert told(case, case.adapted, unsure).sentence.endswith(f"{MEANINGS}.")
@@ -148,13 +148,15 @@ def test_stable_features_that_labels_recalibrated_are_not_said_to_stand_alone(ca
     assert found.sentence == (
         "Use the stable features alone: 20 labels weighed the answers and recalibrated it."
     )
-    assert found.count.endswith("predicted classes are not what the stable features say without them.")
+    assert found.count.endswith(
+        "predicted classes differ from those of the stable features alone, without labels."
+    )
 
 
 def test_where_no_class_differs_none_is_counted(case):
     none = replace(case.facts.changes, n_changed=0)
     found = headline(case.adapted, none, case.facts.features)
-    assert found.count == "Every predicted class is what the stable features say."
+    assert found.count == "Every predicted class is that of the stable features alone."
 
 
 def test_the_power_of_the_test_is_said_in_words(case):
@@ -174,5 +176,5 @@ def test_the_power_of_the_test_is_said_in_words(case):
 
 def test_without_stable_columns_no_side_is_blamed(case):
     found = headline(case.adapted, case.facts.changes, case.facts.features, unsure=True)
-    assert found.sentence.endswith("with care: features shifted here, and nobody can tell which.")
+    assert found.sentence.endswith("with care: features shifted here, and the rows cannot say which.")
     assert found.tone == "cannot tell"

@@ -89,6 +89,8 @@ def as_rows(X: Any, n_rows: int) -> Any:
 
 def check_row_count(X: Any, n_rows: int) -> None:
     """Refuse a matrix whose number of rows is not that of the stable probabilities."""
+    if len(X.shape) == 0:
+        raise ValueError(f"X_unstable must be a table of {n_rows} rows, got {X}.")
     if X.shape[0] != n_rows:
         raise ValueError(
             f"X_unstable has {X.shape[0]} rows but stable_proba has {n_rows}: pass both for the same rows, "

@@ -142,9 +142,9 @@ def refusals(amount: Amount, evidence: StableEvidence | None) -> list[str]:
     enough_labels = amount.labelled >= amount.needed or amount.all_labelled
     if evidence is not None and not evidence.convincing and not enough_labels:
         sentences.append(
-            f"on {evidence.n_rows} held-out training rows the stable predictor beats the class balance "
-            f"by {evidence.gain:.2g} ± {evidence.standard_error:.2g} nats of log loss: not shown to be "
-            "informative"
+            f"on {evidence.n_rows} held-out training rows the log loss of the stable predictor is "
+            f"{evidence.gain:.2g} ± {evidence.standard_error:.2g} below that of the class shares: not shown "
+            "to be informative"
         )
     told = f"{amount.n_rows} rows are worth {amount.worth} labels (informativeness "
     told += f"{amount.statistics.informativeness:.3f}), and {amount.n_parameters} parameters "
@@ -161,9 +161,9 @@ def refusals(amount: Amount, evidence: StableEvidence | None) -> list[str]:
 def decide(amount: Amount, doubts: list[str], *, refuse: bool) -> Decision:
     """Keep the stable predictor where there are doubts (`refusals`), if that is wanted."""
     if not doubts:
-        told = f"{amount.n_rows} rows are worth {amount.worth} labels"
+        told = f"{amount.n_rows} rows say as much as {amount.worth} labels"
         if amount.effective is not None:
-            told += f", and {amount.n_parameters} parameters are shrunk to {amount.effective:.0f}"
+            told += f", enough for {amount.n_parameters} parameters, shrunk to {amount.effective:.0f}"
         return Decision("adapted", told)
     told = "; ".join(doubts)
     return Decision("kept stable", told) if refuse else Decision("adapted", f"as asked, although {told}")

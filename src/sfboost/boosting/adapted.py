@@ -131,7 +131,7 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
     def predict_set(self, X: Any, coverage: float = 0.9) -> BoolArray:
         """Whether each class belongs to the set of each row, of shape (n, K).
 
-        The sets held the true class at least so often in every training domain while it played the new one;
+        The sets held the true class at least so often in every source domain that was left out;
         see `sfboost.diagnostics.PredictionSets` for what that promises here.
 
         Parameters

@@ -119,8 +119,8 @@ class AdaptedDomains(Mapping[Any, AdaptedClassifier]):
         """One entry for each domain, the least likely to be as ever first.
 
         Of those that it calls changed at most one in twenty is expected not to be: p-values are adjusted as
-        Benjamini and Hochberg do. (The tests share the own domains that they compare with, so that they lean
-        to the same side, which the procedure allows.)
+        Benjamini and Hochberg do. (The tests share the source domains that they compare with and so
+        lean to the same side, which the procedure allows.)
         """
         tested = [name for name, one in self.items() if one.shift_ is not None]
         p_values = [self[name].shift_.unstable.p_value for name in tested]  # type: ignore[union-attr]

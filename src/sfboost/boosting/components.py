@@ -2,7 +2,7 @@
 
 f_S reads every column, as sure of itself as it may be in a domain that it has not seen. What adapts are a few
 directions in which the new domain's own rows vary most. The theorem does not cover this, since both parts
-read the same columns: own domains, each left out in turn, say whether it helps, and along how many.
+read the same columns: source domains, each left out in turn, say whether it helps, and along how many.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from sfboost.marginal.probabilities import FloatArray, IntArray
 
 #: `unstable_features` that says so.
 COMPONENTS = "components"
-NOT_APART = "components and the stable predictor read the same columns: score own domains with `evaluate`"
+NOT_APART = "components and the stable predictor read the same columns: score source domains with `evaluate`"
 
-# Directions that own domains choose among; the second where none can be left out.
+# Directions that source domains choose among; the second where none can be left out.
 _NUMBERS = (4, 8, 16)
 # Inverse penalties of logistic regression, in units of one over the mean variance of a column: from the
 # strongest on, until one is worse.
@@ -92,7 +92,7 @@ class Directions(Columns):
 
 @dataclass(frozen=True, eq=False)
 class PlayedComponents:
-    """What own domains say of adapting along their components, each left out in turn, labels hidden.
+    """What source domains, each left out in turn, gain by adapting along components without labels.
 
     Attributes
     ----------
@@ -139,17 +139,17 @@ class PlayedComponents:
 
     @property
     def helps(self) -> bool:
-        """Whether own domains gain by it."""
+        """Whether source domains gain by it."""
         return self.gain > 0.0
 
     @property
     def reason(self) -> str:
         """In one sentence."""
         if not self.domains:
-            return "no own domain could be left out to see whether adapting along components helps"
+            return "no source domain could be left out to see whether adapting along components helps"
         done = "gained" if self.helps else "did not gain"
         return (
-            f"{len(self.domains)} own domains, each left out with its labels hidden, {done} by adapting "
+            f"{len(self.domains)} source domains, each left out with its labels hidden, {done} by adapting "
             f"along {self.chosen} components ({Yardstick(self.metric).told(self.gain, sign='+')} in the mean)"
         )
 
@@ -238,7 +238,7 @@ def play_components(
     source_prior: FloatArray | None,
     seed: int | None = 0,
 ) -> PlayedComponents:
-    """Adapt to every own domain along its components, by an f_S that has not seen it, and score.
+    """Adapt to every source domain along its components, by an f_S that has not seen it, and score.
 
     Parameters
     ----------

@@ -151,7 +151,7 @@ class StableFeatureBoosting(AdaptableClassifier):
     selector_ : StableFeatureSelector
         What was found, if stable features were searched for.
     components_ : PlayedComponents or None
-        With components: whether own domains, each left out, gain by adapting along them, and along how many.
+        With components: whether source domains, left out, gain by adapting along them, and along how many.
     domain_scale_ : DomainScale or None
         What is standardised by domain.
     regression_ : LogisticRegression or None
@@ -515,12 +515,12 @@ class StableFeatureBoosting(AdaptableClassifier):
         answer: str = "best",
         metric: str | None = None,
     ) -> DomainEvaluation:
-        """Answer: what would adapting have gained on my own domains.
+        """Leave each source domain out in turn, and score what `adapt` would have answered there.
 
-        Each domain in turn plays the new one: a clone of this model is fitted on the others and adapted to
-        it with labels hidden; then the labels score it. This model itself need not be fitted, and is not.
+        A clone of this model is fitted on the other domains and adapted to the one left out, its labels
+        hidden; then the labels score it. This model itself need not be fitted, and is not.
         More than 20 domains are left out in 20 groups, each of them answered by itself; one with fewer than
-        10 rows does not play, and is "skipped".
+        10 rows is "skipped".
 
         Parameters
         ----------
@@ -528,7 +528,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         answer : {"best", "safe"}, default="best"
             As in `adapt`.
         metric : {"accuracy", "balanced_accuracy", "log_loss", "brier", "auroc", "ece", "cost"}, optional
-            By which answers, gain and regret are told, none is chosen. None is what the settings judge by.
+            Of answers, gain and regret; it chooses none. None is what the settings judge by.
 
         Returns
         -------
@@ -537,7 +537,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         return evaluate_domains(self, X, y, sample_domain, sample_weight, answer, metric)
 
     def calibrate_sets(self, X: Any, y: Any, sample_domain: Any, *, answer: str = "best") -> Self:
-        """Learn, on own domains that play the new one, how large `predict_set` of an adapted model must be.
+        """Learn on source domains, each left out, how large the sets of `predict_set` must be.
 
         It takes a fit for each domain, or 20 where there are more, as `evaluate` does; call it after `fit`,
         and before `adapt`.

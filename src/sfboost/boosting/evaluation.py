@@ -1,4 +1,4 @@
-"""What would adapting have gained on my own domains? Each plays the new one, labels hidden."""
+"""What would adapting have gained in the source domains? Each is left out in turn, its labels hidden."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def evaluate_domains(
         begun = 0
         for together in turns(playing):
             begun += len(together)
-            _LOG.info("Own domains as the new one: %d of %d begun", begun, len(playing))
+            _LOG.info("Source domains left out: %d of %d begun", begun, len(playing))
             yield delayed(_score_turn)(
                 model, X, labels, domain, together, weight=weight, answer=answer, by=by
             )
@@ -84,12 +84,12 @@ def evaluate_domains(
     sizes = {name: len(rows) for name, rows in rows_by_domain(domain)}
     scores = tuple(made.get(name) or too_few(name, sizes[name], by) for name in names)
     if all(one.decision == SKIPPED for one in scores):
-        raise ValueError(f"No domain can play the new one. {scores[0].domain}: {scores[0].reason}")
+        raise ValueError(f"No domain can be left out. {scores[0].domain}: {scores[0].reason}")
     return DomainEvaluation(scores)
 
 
 def able_to_play(domain: npt.NDArray[Any]) -> list[Any]:
-    """Domains with enough rows to play the new one, in order of first appearance."""
+    """Domains with enough rows to be left out and scored, in order of first appearance."""
     sizes = Counter(domain.tolist())
     return [name for name, n_rows in sizes.items() if n_rows >= _FEWEST_ROWS]
 
@@ -106,7 +106,7 @@ def turns(names: Sequence[Any]) -> list[list[Any]]:
 
 
 def too_few(name: Any, n_rows: int, metric: str) -> DomainScores:
-    """What is said of a domain that has too few rows to play."""
+    """What is said of a domain that has too few rows to be left out and scored."""
     rows = "1 row is" if n_rows == 1 else f"{n_rows} rows are"
     return skipped(name, n_rows, f"{rows} too few to adapt to and to score", metric)
 
@@ -157,7 +157,7 @@ def score_as_new(
     answer: str = "best",
     metric: str | None = None,
 ) -> list[DomainScores]:
-    """Let each of `new`, (X, y) by name, play the new one: a clone of `model` learns from the rest.
+    """Score each of `new`, (X, y) by name, as a target domain: a clone of `model` learns from the rest.
 
     The `rest` is (X, y, domain), without all of them. Each is answered by itself.
     """
@@ -177,7 +177,7 @@ def fit_without(
     domain: Any,
     weight: FloatArray | None = None,
 ) -> StableFeatureBoosting:
-    """A clone of `model`, fitted to rows of other domains than `names`, each of which plays the new one."""
+    """A clone of `model`, fitted to rows of other domains than `names`."""
     fitted: StableFeatureBoosting = clone(model)
     if fitted.validation_domain is not None and fitted.validation_domain in names:
         fitted.set_params(validation_domain=None)

@@ -15,18 +15,22 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
+from sfboost.adaptation.checks import is_missing
 from sfboost.adaptation.decision import unwarned
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.answers_here import performance_without_labels
 from sfboost.boosting.estimator import StableFeatureBoosting
-from sfboost.boosting.evaluation import class_positions, labelled_proba
-from sfboost.boosting.metrics import score_predictions
+from sfboost.boosting.evaluation import class_positions, labelled_proba, metric_of
+from sfboost.boosting.metrics import is_skewed, score_predictions
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.whole_files import write_whole
 
 #: Of a false alarm over all batches, however many there will be.
 LEVEL = 0.05
+# What is estimated of each batch, if the model is judged by it; else accuracy.
+_ESTIMATED = ("accuracy", "balanced_accuracy", "auroc")
 
 
 @dataclass(frozen=True)
@@ -47,8 +51,10 @@ class MonitoredBatch:
         How far the mean of each feature is from that of training, in standard deviations of training.
     shares : dict of str to float
         Class shares that the answer leads to expect.
+    metric : str
+        By which the answer is judged: AUROC where accuracy would say little, since classes are skewed.
     estimated : tuple of float or None
-        Accuracy of the answer, estimated without labels, and the ends of its interval.
+        Its value of the answer, estimated without labels, and the ends of its interval.
     data, model : str
         Digests: of the rows, whatever their order, and of the model's file.
     """
@@ -62,6 +68,7 @@ class MonitoredBatch:
     features: dict[str, float]
     inputs: dict[str, float]
     shares: dict[str, float]
+    metric: str
     estimated: tuple[float, float, float] | None
     data: str
     model: str
@@ -69,11 +76,27 @@ class MonitoredBatch:
 
 @dataclass(frozen=True)
 class Scored:
-    """What labels that came later say of a batch."""
+    """What labels that came later say of a batch.
+
+    Attributes
+    ----------
+    name : str
+    rows : int
+        That have a label.
+    metric : str
+    scores : dict of str to float
+        Of the answer, the pooled and the stable classifier, by that metric.
+    estimated : tuple of float or None
+        What was estimated without labels.
+    gain_of_labels, error : float
+        By how much the Brier score would be lower with X_U learned from these labels, cross-fitted (ORACLE),
+        and its standard error.
+    """
 
     name: str
     rows: int
-    accuracy: dict[str, float]
+    metric: str
+    scores: dict[str, float]
     estimated: tuple[float, float, float] | None
     gain_of_labels: float
     error: float
@@ -91,7 +114,7 @@ class History:
     Examples
     --------
     >>> def batch(p):
-    ...     return MonitoredBatch("", 100, "pooled", "no_shift", "", p, {}, {}, {}, None, "", "")
+    ...     return MonitoredBatch("", 100, "pooled", "no_shift", "", p, {}, {}, {}, "accuracy", None, "", "")
     >>> quiet, loud = (History([batch(p) for p in series]) for series in ([0.5] * 36, [0.5] * 3 + [1e-4] * 3))
     >>> quiet.alarm, loud.alarm
     (False, True)
@@ -121,13 +144,14 @@ class History:
         lines = [json.dumps(asdict(batch), ensure_ascii=False) for batch in self.batches]
         write_whole(path, "".join(f"{line}\n" for line in lines).encode())
 
-    def add(self, batch: MonitoredBatch) -> None:
-        """Append a batch; one with the same rows by the same model is replaced."""
-        same = [one.data == batch.data and one.model == batch.model for one in self.batches]
-        if any(same):
-            self.batches[same.index(True)] = batch
-        else:
-            self.batches.append(batch)
+    def add(self, batch: MonitoredBatch) -> MonitoredBatch | None:
+        """Append a batch; one with the same rows by the same model is replaced, and returned."""
+        for k, one in enumerate(self.batches):
+            if (one.data, one.model) == (batch.data, batch.model):
+                self.batches[k] = batch
+                return one
+        self.batches.append(batch)
+        return None
 
     @property
     def evidence(self) -> list[float]:
@@ -148,7 +172,7 @@ class History:
 
     @property
     def alarm(self) -> bool:
-        """Whether all batches together say that something shifted; once given it stays."""
+        """Whether the evidence of all batches reached 1 / `LEVEL`; once given, an alarm stays."""
         return max(self.evidence, default=0.0) >= 1.0 / LEVEL
 
 
@@ -165,10 +189,10 @@ def look_at(
     """Adapt to a batch, and say in one line what came of it."""
     with unwarned():
         adapted = model.adapt(X)
-    estimated, shift = None, adapted.shift_
+    estimated, shift, metric = None, adapted.shift_, _metric(model)
     found = performance_without_labels(adapted, X)["answer"]
     if not found.withheld:
-        estimated = tuple(float(part["accuracy"]) for part in (found.value, found.lower, found.upper))
+        estimated = tuple(float(part[metric]) for part in (found.value, found.lower, found.upper))
     features: dict[str, float] = {}
     for change in () if shift is None else (shift.unstable, shift.stable):
         features |= {} if change is None else {one.name: one.p_value for one in change.features}
@@ -183,11 +207,20 @@ def look_at(
         features=features,
         inputs=_inputs(model, X),
         shares=dict(zip(map(str, model.classes_.tolist()), shares.tolist(), strict=True)),
+        metric=metric,
         estimated=estimated,  # type: ignore[arg-type]
         data=digest_of_rows(model, X),
         model=model_digest,
     )
     return batch, adapted
+
+
+def _metric(model: StableFeatureBoosting) -> str:
+    """By what a batch is judged."""
+    metric, record = metric_of(model), model.training_.record
+    if metric in _ESTIMATED[1:]:
+        return metric
+    return "auroc" if record is not None and is_skewed([record.prior.tolist()]) else "accuracy"
 
 
 def _inputs(model: StableFeatureBoosting, X: Any) -> dict[str, float]:
@@ -218,24 +251,35 @@ def digest_of_rows(model: StableFeatureBoosting, X: Any) -> str:
 
 
 def score_late(model: StableFeatureBoosting, history: History, X: Any, y: Any) -> Scored:
-    """Score a batch of the history by labels that came later: its rows again, now with their labels."""
+    """Score a batch of the history by labels that came later: its rows again, now with their labels.
+
+    Rows whose label is still missing (None or NaN) are adapted to and not scored.
+    """
+    if not history.batches:
+        raise ValueError("The history holds no batch: look at the rows without labels first.")
     digest, known = digest_of_rows(model, X), {one.data: one for one in history.batches}
     if digest not in known:
         raise ValueError(
             f"No batch of this history has these {X.shape[0]} rows: pass the rows of one batch as they were "
-            f"monitored, with their labels. There are {', '.join(one.name for one in history.batches)}."
+            f"monitored, with their labels. Its batches: {', '.join(one.name for one in history.batches)}."
         )
-    batch = known[digest]
+    batch, y = known[digest], np.asarray(y)
+    there = np.flatnonzero([not is_missing(label) for label in y.tolist()])
+    if len(there) < 2:
+        raise ValueError(f"{len(there)} of the {len(y)} rows have a label: two or more are needed.")
+    truth = class_positions(model.classes_, y[there])
     with unwarned():
         adapted = model.adapt(X)
-        labelled = labelled_proba(model, X, np.asarray(y))
-    truth = class_positions(model.classes_, np.asarray(y))
+        X = _safe_indexing(X, there)
+        labelled = labelled_proba(model, X, y[there])
     said: Mapping[str, FloatArray] = {
         "answer": adapted.predict_proba(X),
         "pooled": model.predict_proba(X),
         "stable": model.predict_stable_proba(X),
     }
-    accuracy = {name: score_predictions(truth, proba)["accuracy"] for name, proba in said.items()}
-    better = (labelled.argmax(axis=1) == truth) * 1.0 - (said["answer"].argmax(axis=1) == truth)
+    scores = {name: score_predictions(truth, p, only=batch.metric)[batch.metric] for name, p in said.items()}
+    right = np.eye(len(model.classes_))[truth]
+    answer, with_labels = (((p - right) ** 2).sum(axis=1) for p in (said["answer"], labelled))
+    better = answer - with_labels
     error = float(better.std(ddof=1) / np.sqrt(len(better)))
-    return Scored(batch.name, len(truth), accuracy, batch.estimated, float(better.mean()), error)
+    return Scored(batch.name, len(truth), batch.metric, scores, batch.estimated, float(better.mean()), error)

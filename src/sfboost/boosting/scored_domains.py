@@ -1,4 +1,4 @@
-"""What own domains say of an answer when each plays the new one: scores, the decision, its regret."""
+"""Source domains, each left out: scores of the answer there, the decision, its regret."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANSWER = "answer"
 #: What is compared, in the order in which it is shown.
 COMPARED = ("stable", ANSWER, "pooled", "labelled")
 
-#: What is decided of a domain that could not play the new one.
+#: What is decided of a domain that could not be left out.
 SKIPPED = "skipped"
 
 _UNKNOWN = float("nan")
@@ -81,9 +81,9 @@ class DomainScores:
 
 @dataclass(frozen=True, repr=False)
 class DomainEvaluation:
-    """One `DomainScores` per training domain. Prints as a table of those that played; `to_frame` has all.
+    """One `DomainScores` per training domain. Prints as a table of those scored; `to_frame` has all.
 
-    Of more than 20 that played, the table has means, the largest regrets, the worst and the best answers.
+    Of more than 20, the table has means, the largest regrets, the worst and the best answers.
 
     Methods compared: `stable` (no adaptation), `answer` (what would have been given, labels hidden), `pooled`
     (one classifier of all features), `labelled` (adapted with the domain's own labels, cross-fitted: what
@@ -145,7 +145,7 @@ class DomainEvaluation:
 
     @property
     def scored(self) -> tuple[DomainScores, ...]:
-        """The domains that played the new one; the others were skipped."""
+        """The domains that were left out and scored; the others were skipped."""
         return tuple(domain for domain in self.domains if domain.decision != SKIPPED)
 
     def __str__(self) -> str:
@@ -153,7 +153,7 @@ class DomainEvaluation:
         return "\n".join([*([self.table()] if self.scored else []), *why_skipped(left_out)])
 
     def table(self, whole: str = "to_frame()") -> str:
-        """What came of each domain that played, and the means; of many, of the worst and the best ones.
+        """What came of each domain that was scored, and the means; of many, of the worst and the best ones.
 
         `whole` is where to look for the others.
         """

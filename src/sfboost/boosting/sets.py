@@ -1,4 +1,4 @@
-"""How sure is this row? Prediction sets, calibrated on own domains that play the new one."""
+"""How sure is this row? Prediction sets, calibrated on source domains, each left out in turn."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def calibrate_sets(
 ) -> PredictionSets:
     """Prediction sets whose coverage is calibrated on left-out domains.
 
-    Each domain in turn plays the new one, as in `evaluate`: a clone of the model is fitted to the others and
-    adapted to it with its labels hidden. Many domains are left out in groups.
+    As in `evaluate`, a clone of the model is fitted to the other domains and adapted to the one left out, its
+    labels hidden. Many domains are left out in groups.
 
     Parameters
     ----------

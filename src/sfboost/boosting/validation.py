@@ -314,9 +314,10 @@ def learn_record(
     else:
         mixture = Mixture.of(calibrated(said[:1]), len(said))
     if len(said) > 1:
-        words = " and ".join(
-            f"{_name(one)} (weight {part:.2f})" for one, part in zip(learners, mixture.weights, strict=True)
-        )
+        parts = mixture.weights / mixture.weights.sum()
+        shown = [(part, _name(one)) for one, part in zip(learners, parts, strict=True) if part >= 0.005]
+        named = [f"{100 * part:.0f} % {name}" for part, name in shown]
+        words = ", ".join(named) if len(named) > 1 else shown[0][1]
     known = mixture, calibrated([one.log_unstable for one in left_out])
     rows = []
     for one in left_out:

@@ -16,7 +16,7 @@ WORDS = {
     "pooled": "one classifier of all features, as trained",
     "shares": "one classifier of all features, moved to the class shares found here",
     "stable": "the stable features alone",
-    "boosted": "the unstable features learned anew (SFB)",
+    "boosted": "SFB (the unstable features re-learned)",
     "realigned": "one classifier of all features, the unstable ones realigned",
     "stable realigned": "one classifier of all features, the stable ones realigned",
 }
@@ -69,13 +69,16 @@ def _found(code: str, said: Mapping[str, Any]) -> list[str]:
     if len(told) > 1:
         side = "unstable" if code == "unstable_shifted" else "stable"
         told.append(
-            f"A shift of one side makes the other look shifted, too: this is put down to the {side} side; "
-            "a few labels would tell."
+            f"A shift of one side makes the other look shifted, too. More likely the {side} side shifted; a "
+            "few labels would tell."
         )
     if code == "cannot_tell":
-        why = f"the evidence to expect is {said['power']:.1f} times its error, {LEAST_POWER:.0f} is needed"
+        why = (
+            f"unstable features that meant nothing here would show by {said['power']:.1f} standard errors, "
+            f"and {LEAST_POWER:.0f} are needed"
+        )
         why = "there is one source domain" if said["n_domains"] < 2 else why
-        told.append(f"Cannot tell whether a feature shifted ({why}), and no test finds that one did.")
+        told.append(f"Cannot tell whether a feature shifted: {why}.")
     if code in ("no_shift", "shares_moved"):
         # A test that sees nothing has p-values near one half, whatever the rows: no figure to be told.
         p = p_in_words(said["p_value"]) if said["p_value"] < 0.4 else "p > 0.4"
@@ -92,14 +95,17 @@ def _found(code: str, said: Mapping[str, Any]) -> list[str]:
 
 def _shifted(names: list[str], p_value: float, side: str, others: str) -> str:
     told, p = first_names((f"'{name}'" for name in names), 3), p_in_words(p_value)
-    subject = f"The {side} feature {told} goes" if len(names) == 1 else f"The {side} features {told} go"
-    return f"{subject} with {others} otherwise than in your source domains ({p})."
+    one = len(names) == 1
+    subject = (
+        f"The {side} feature {told} no longer goes" if one else f"The {side} features {told} no longer go"
+    )
+    return f"{subject} with {others} as in your source domains ({p})."
 
 
 def _doubted(said: Mapping[str, Any]) -> list[str]:
     if not said.get("doubt"):
         return []
-    return [f"But f_S is not shown to be stable, so that a shift may be hidden or imagined: {said['doubt']}."]
+    return [f"A shift may be missed here, or seen where there is none: {said['doubt']}."]
 
 
 def _answer(said: Mapping[str, Any]) -> str:

@@ -66,7 +66,7 @@ def _features(diagnosis: Diagnosis) -> list[Line]:
     lines: list[Line] = [(("has each unstable feature shifted?", "bold"),)]
     width = max(len(plain(one.name)) for one in diagnosis.meanings)
     for one in diagnosis.meanings:
-        left = f"  {100 * one.left:>4.0f} % left of what it said, {p_in_words(one.p_value)}"
+        left = f"  left of what it said: {100 * one.left:.0f} %, {p_in_words(one.p_value)}"
         told = one.verdict != "cannot tell"
         pad = " " * (11 - len(one.verdict))
         lines.append(

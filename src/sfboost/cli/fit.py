@@ -70,8 +70,8 @@ def _words(project: Project, output: Path) -> list[Line]:
         f"fitted to {sum(domain.n_rows for domain in facts.domains)} rows of {len(facts.domains)} domains: "
         f"{domains}",
         f"stable: {'none is shown' if facts.nothing_stable else ', '.join(model.stable_columns_.sources)}",
-        f"the stable predictor beats the class balance by {evidence.gain:.3f} ± "
-        f"{evidence.standard_error:.3f} nats on held-out rows",
+        f"log loss of the stable predictor on held-out rows: {evidence.gain:.3f} ± "
+        f"{evidence.standard_error:.3f} below that of the class shares alone",
     ]
     lines += proposal_lines(facts.proposal)
     violated = [check["check"] for check in facts.checks if check["verdict"] == "violated"]

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from sfboost.boosting.monitoring import LEVEL, History, Scored, look_at, score_late
+from sfboost.adaptation.scores import METRIC_NAMES, shown
+from sfboost.boosting.monitoring import LEVEL, History, MonitoredBatch, Scored, look_at, score_late
 from sfboost.cli import options as o
 from sfboost.cli.console import CANNOT_TELL, SHIFTED, Line, Voice, speaking
 from sfboost.cli.inputs import read_new, refuse_collisions
@@ -18,6 +19,9 @@ from sfboost.cli.project import load_project
 from sfboost.frames.roles import split
 from sfboost.report.months import render_months
 
+# A mean that moved by less, in standard deviations, moved little (Cohen's convention), and is not shown.
+_SMALL = 0.2
+
 
 @speaking
 def monitor(
@@ -25,32 +29,35 @@ def monitor(
     context: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that `sfboost fit` wrote.")],
     new: o.NewTable,
-    history: Annotated[Path, typer.Option("--history", help="File of all batches: a line is added to it.")],
+    history: Annotated[
+        Path, typer.Option("--history", help="File with a line for each batch; this one is added.")
+    ],
     labels: Annotated[
         bool,
         typer.Option(
-            "--labels", help="NEW is a batch of the history again, now with its labels: score what was said."
+            "--labels", help="NEW is a batch of the history again, now with its labels: score the answer."
         ),
     ] = False,
-    name: Annotated[str | None, typer.Option("--name", help="Of the batch; by default NEW's file.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of the batch; by default that of NEW's file.")
+    ] = None,
     alarm: Annotated[
         bool,
         typer.Option(
             "--alarm",
-            help="End with code 4 once all batches together say that something shifted, 5 if this "
-            "batch cannot tell.",
+            help="End with code 4 once the alarm is given, 5 if this batch is too small to tell.",
         ),
     ] = False,
-    report: Annotated[Path | None, typer.Option("--report", help="Page of all batches to write.")] = None,
+    report: Annotated[Path | None, typer.Option("--report", help="Write a page of all batches.")] = None,
     stream: o.StreamOptions,
     csv: o.CsvOptions,
     trusted: o.Trusted = None,
     talk: o.VoiceOptions,
 ) -> None:
-    """Look at a batch of unlabelled rows: adapt to it afresh, add a line to the history, say what moved.
+    """Look at a batch of unlabelled rows: adapt to it afresh, say what moved, add a line to the history.
 
-    Each batch is tested by itself, so that one in twenty looks shifted by chance. The alarm is of all
-    batches together: without a shift it is ever given with probability .05 at most.
+    Each batch has a test of its own, by which one in twenty looks shifted by chance. The alarm adds up the
+    evidence of all batches: as long as nothing shifts, the chance that it is ever given is at most .05.
     """
     voice = talk.voice()
     refuse_collisions({"MODEL": model, "NEW": new}, {"--history": history, "--report": report})
@@ -66,53 +73,67 @@ def monitor(
     with voice.waiting("Adapting"):
         digest = sha256(model.read_bytes()).hexdigest()[:16]
         batch, _ = look_at(project.model, rows.X, name or found.name, digest)
-    kept.add(batch)
+    before = kept.add(batch)
     kept.write(history)
     written = {"history": str(history)}
     if report is not None:
         page = render_months(kept, model.name, today(), context.find_root().obj)
         written["report"] = write_page(report, page)
     voice.note(*found.remarks, *rows.remarks)
+    if before is not None:
+        voice.note(f"The history had these rows as {before.name}: that line is replaced.")
     said = asdict(batch) | {"evidence": kept.evidence[-1], "alarm": kept.alarm, "files": written}
-    voice.result(said, *_lines(kept), *(f"{what}: {path}" for what, path in written.items()))
+    voice.result(said, *_lines(batch, kept), *(f"{what}: {path}" for what, path in written.items()))
     if alarm and kept.alarm:
         raise typer.Exit(SHIFTED)
     if alarm and batch.code == "cannot_tell":
         raise typer.Exit(CANNOT_TELL)
 
 
-def _lines(kept: History) -> list[Line]:
+def _lines(batch: MonitoredBatch, kept: History) -> list[Line]:
     """The batch in few lines, and what all batches say."""
-    batch, evidence = kept.batches[-1], kept.evidence[-1]
+    evidence = kept.evidence[-1]
     lines: list[Line] = [((batch.decision, "bold"), f": {batch.name}, {batch.rows} rows"), batch.reason]
     if batch.estimated is not None:
-        value, low, high = (100 * part for part in batch.estimated)
-        lines.append(f"estimated accuracy of the answer: {value:.0f} % ({low:.0f} to {high:.0f})")
+        lines.append(f"estimated {METRIC_NAMES[batch.metric]} of the answer: {_estimate(batch)}")
+    else:
+        lines.append("how good the answer is cannot be estimated without labels here")
     if batch.inputs:
         far = max(batch.inputs, key=lambda one: abs(batch.inputs[one]))
-        lines.append(
-            f"mean that moved farthest: {far}, {batch.inputs[far]:+.1f} standard deviations of training"
-        )
-    told = f"all {len(kept.batches)} batches: evidence of a shift {evidence:.2g}, {1 / LEVEL:.0f} is an alarm"
-    lines.append(((f"{told}; ALARM", "bold red"),) if kept.alarm else told)
+        away = batch.inputs[far]
+        if abs(away) >= _SMALL:
+            lines.append(f"the mean that moved most: {far}, by {away:+.1f} standard deviations of training")
+    batches = "this batch" if len(kept.batches) == 1 else f"all {len(kept.batches)} batches"
+    told = f"evidence of a shift over {batches}: {evidence:.2g} (alarm at {1 / LEVEL:.0f})"
+    lines.append(((f"ALARM: {told}", "bold red"),) if kept.alarm else told)
     return lines
 
 
+def _estimate(of: MonitoredBatch | Scored) -> str:
+    """An estimate with its interval."""
+    assert of.estimated is not None
+    value, low, high = of.estimated
+    ends = f"{shown(of.metric, low, '', 0)} to {shown(of.metric, high, '', 0)}"
+    return f"{shown(of.metric, value, digits=0)} ({ends})"
+
+
 def _tell_scores(voice: Voice, scored: Scored) -> None:
-    every = ", ".join(f"{name} {100 * value:.1f} %" for name, value in scored.accuracy.items())
-    lines: list[Line] = [f"{scored.name}, {scored.rows} labels: accuracy {every}"]
+    every = ", ".join(f"{name} {shown(scored.metric, value)}" for name, value in scored.scores.items())
+    lines: list[Line] = [f"{scored.name}, {scored.rows} labels: {METRIC_NAMES[scored.metric]} {every}"]
     if scored.estimated is not None:
-        value, low, high = (100 * part for part in scored.estimated)
-        inside = low <= 100 * scored.accuracy["answer"] <= high
+        _, low, high = scored.estimated
+        inside = low <= scored.scores["answer"] <= high
         lines.append(
-            f"estimated then: {value:.0f} % ({low:.0f} to {high:.0f}), which "
-            f"{'holds' if inside else 'does not hold'} the truth"
+            f"estimated without labels: {_estimate(scored)}; the true one is "
+            f"{'inside' if inside else 'outside'} the interval"
         )
-    gain, error = 100 * scored.gain_of_labels, 100 * scored.error
-    lines.append(f"X_U learned from these labels would have gained {gain:+.1f} ± {error:.1f} points (ORACLE)")
+    lines.append(
+        f"unstable features learned from these labels (ORACLE): Brier score lower by "
+        f"{scored.gain_of_labels:.3f} ± {scored.error:.3f}"
+    )
     lines.append(
         "retrain: add these rows to the source domains and fit again"
         if scored.retrain
-        else "no need to retrain: these labels would not have helped clearly"
+        else "no need to retrain: these labels would not clearly have helped"
     )
     voice.result(asdict(scored) | {"retrain": scored.retrain}, *lines)

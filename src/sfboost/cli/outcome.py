@@ -37,7 +37,6 @@ def answer_one(
     """Adapt to one target domain; `source` names what the model was fitted to, `remarks` are on that."""
     rows = found.prepare(project, asked.labels)
     project = project.adapt(rows, asked.answer)
-    remarks += stand_in_remarks(project.roles, project.training.proposal)
     return project, make_facts(
         project.require_adapted(),
         project.training,

@@ -26,6 +26,7 @@ from sfboost.report import TrainingFacts, describe_training
 from sfboost.report.training import evaluation_rows, training_of
 
 Made = TypeVar("Made")
+_STAND_INS = "no column is shown to be stable, and those that are called so stand in for stable ones"
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +136,7 @@ def pooled_alone(adapted: AdaptedClassifier) -> AdaptedClassifier:
     best = adapted.best
     if best is None or adapted.adaptation.n_labelled or set(best.choice.weights) <= {"pooled", "shares"}:
         return adapted
-    reason = best.choice.reason.with_values(weights={"pooled": 1.0}, doubt="no column is shown to be stable")
+    reason = best.choice.reason.with_values(weights={"pooled": 1.0}, doubt=_STAND_INS)
     choice = replace(best.choice, weights={"pooled": 1.0}, reason=reason)
     return AdaptedClassifier(adapted.model, adapted.adaptation, replace(best, choice=choice))
 

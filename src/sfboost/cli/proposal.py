@@ -79,7 +79,10 @@ def proposal_lines(proposal: list[dict[str, Any]]) -> list[Line]:
     width = max(6, *(len(column["name"]) for column in first))
     costed = any(column["cost"] is not None for column in first)
     head = f"  {'column':<{width}}  drift  at most" + "  cost of dropping it" * costed
-    lines: list[Line] = ["columns by their drift between source domains (*: shown to be stable)", head]
+    lines: list[Line] = [
+        "columns, those that may drift least between source domains first (*: shown to be stable)",
+        head,
+    ]
     for one in first:
         cost = (
             "" if one["cost"] is None else f"{100 * one['cost']:+.1f} ± {100 * one['cost_error']:.1f} points"

@@ -32,7 +32,7 @@ _MOST_NAMES = 12
 _WHY = {
     "stable": "stable, but not shown to be informative",
     "unstable": "its relation to the label changes between domains",
-    "cannot tell": "neither shown to drift nor shown not to",
+    "cannot tell": "too few rows to tell",
 }
 
 
@@ -364,7 +364,12 @@ def _other_kind(data: TrainingDomains, screened: tuple[ColumnVerdict, ...]) -> s
     other = replace(data, kind=kind, measured={})
     p_drift = holm(np.array([other.measure((j,)).p_drift for j in range(len(screened))]))
     good = [c.name for c, p in zip(screened, p_drift, strict=True) if p <= data.alpha and c.informative]
-    return f" With kind={kind!r} {first_names(good, _MOST_NAMES)} would be stable." if good else ""
+    if not good:
+        return ""
+    names = first_names(good, _MOST_NAMES)
+    if kind == "posterior":
+        return f" The same in every domain: the class, given {names} (kind='posterior')."
+    return f" The same in every domain: {names}, given the class (kind='likelihood')."
 
 
 def _sentence(columns: tuple[ColumnVerdict, ...], data: TrainingDomains, evidence: Invariance | None) -> str:
@@ -374,21 +379,24 @@ def _sentence(columns: tuple[ColumnVerdict, ...], data: TrainingDomains, evidenc
         chosen = first_names((c.name for c in columns if c.selected), _MOST_NAMES)
         text = f"{chosen} are informative and drift by less than {data.tolerance:g} between training domains."
         if evidence.p_drift > data.alpha:
-            text += " As a set they are not shown to drift, nor shown not to: more rows would tell."
+            text += " Whether they drift as a set takes more rows to tell."
         return text + (f" Of {unsure} the rows cannot tell." if open_ones else "")
     if not open_ones:
-        return "No informative column keeps its relation to the label: name stable_features by knowledge."
+        return (
+            "The relation of every informative column to the label changes between domains: name those that "
+            "you know to be stable."
+        )
     return (
         f"The rows cannot tell whether {unsure} are stable: a drift of {data.tolerance:g} in "
         f"some domain is not excluded where {len(columns)} columns are tested at once. Pass more rows or "
-        "domains, raise tolerance, or name stable_features by knowledge."
+        "domains, raise tolerance, or name those that you know to be stable."
     )
 
 
 def _nothing_to_compare(names: tuple[str, ...], one: str, rules: dict[str, Any]) -> Selection:
     sentence = (
         f"There is one {one} only, so nothing can be compared: pass sample_domain with two domains or more "
-        "and labels of two classes or more, or name stable_features by knowledge."
+        "and labels of two classes or more, or name the columns that you know to be stable."
     )
     columns = tuple(
         ColumnVerdict(name, "cannot tell", False, 1.0, 1.0, 1.0, 0.0, 1.0, False, "nothing to compare")

@@ -218,8 +218,8 @@ def check_complementarity(inputs: CheckInputs) -> CheckResult:
             return CheckResult("complementarity", "cannot tell", found, remedy, *result)
         return CheckResult("complementarity", "holds", found, "", *result)
     remedy = (
-        "Keep the default answer, which asks your own domains, or drop the unstable columns that follow X_S "
-        "within a class."
+        "Keep the default answer, which is compared on your source domains, or drop the unstable columns "
+        "that follow X_S within a class."
     )
     # The test looks at squares too: so must the size. An estimate that could be noise is a doubt at most.
     tested = training_leaks(training, squares=True)

@@ -35,7 +35,7 @@ class Check:
 
 
 _INDEPENDENT = "Within a class, are stable and unstable features independent?"
-_KIND = "Is it the label given the features that stays, or the features given the label?"
+_KIND = "Which is the same in every domain: the label given the features, or the features given the label?"
 #: Every check, in the order in which a reader wants them.
 CHECKS = (
     Check(
@@ -46,7 +46,10 @@ CHECKS = (
     ),
     Check("kind of stability", "training", _KIND, check_kind_of_stability),
     Check(
-        "informativeness", "training", "Do the stable features tell the class at all?", check_informativeness
+        "informativeness",
+        "training",
+        "Do the stable features say anything about the class?",
+        check_informativeness,
     ),
     Check(
         "calibration", "training", "Can the stable probabilities be taken at their word?", check_calibration

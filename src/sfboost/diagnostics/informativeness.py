@@ -34,8 +34,8 @@ def check_informativeness(inputs: CheckInputs) -> CheckResult:
         "by_domain": by_domain,
     }
     found = (
-        f"On {n_rows} held-out rows f_S beats the class balance by {share:.4f} ± {error:.4f} nats; it claims "
-        f"s = {claimed:.3f} ± {claim_error:.3f}, and with labels s is {measured:.3f}."
+        f"On {n_rows} held-out rows the log loss of f_S is {share:.4f} ± {error:.4f} nats below that of the "
+        f"class shares; it claims s = {claimed:.3f} ± {claim_error:.3f}, and with labels s is {measured:.3f}."
     )
     if share > norm.isf(inputs.level) * error and measured > 0.0:
         worst = min(by_domain.values())
@@ -89,8 +89,8 @@ def check_calibration(inputs: CheckInputs) -> CheckResult:
         "spread_over_domains": float(np.std([value for value, _ in errors.values()])),
     }
     found = (
-        f"In domain {worst} labels show s {100 * size:+.0f} ± {100 * standard_error:.0f} % from what f_S "
-        f"claims (adjusted {p_in_words(smallest)}, the smallest over {len(errors)} domains)."
+        f"In domain {worst} s is {100 * size:+.0f} ± {100 * standard_error:.0f} % off what f_S claims, by "
+        f"the labels (adjusted {p_in_words(smallest)}, the smallest over {len(errors)} domains)."
     )
     result = (size, standard_error, smallest, details)
     if smallest >= inputs.level:

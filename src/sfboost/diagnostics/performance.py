@@ -8,7 +8,7 @@ j)]; and for a g that reads both parts, X_S of one row is paired with X_U of ano
 which has the weight f_y(x) / p_y · [ε⁻¹ f(x')]_y, the two are independent, as they are within a row.
 
 Prediction sets are conformal: their threshold is read off whole domains, each left out in turn and adapted
-to blind, so that "had not seen" means what it will mean in a new one.
+to without labels, so that "had not seen" means what it will mean in a new one.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Performance:
         costs: FloatArray | None = None,
         source: str = "",
     ) -> Self:
-        """Intervals of so far to either side, within what each score can be."""
+        """Intervals of so far to either side; they and the values are within what each score can be."""
         ends = {name: (0.0, np.inf if name == "log_loss" else 1.0) for name in value}
         if costs is not None:
             ends["cost"] = (float(costs.min()), float(costs.max()))
@@ -77,7 +77,8 @@ class Performance:
             {name: float(np.clip(value[name] + sign * reach[name], *ends[name])) for name in value}
             for sign in (-1.0, 1.0)
         )
-        return cls(value, lower, upper, leak, level, source=source)
+        inside = {name: float(np.clip(value[name], *ends[name])) for name in value}
+        return cls(inside, lower, upper, leak, level, source=source)
 
     def __str__(self) -> str:
         if self.withheld:
@@ -212,7 +213,7 @@ def spreads(drawn: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def confidence_based(proba: Any, cost: Any = None) -> dict[str, float]:
-    """Scores as a classifier's own probabilities foretell them (CBPE): right where they are calibrated.
+    """Scores as a classifier's own probabilities lead to expect (CBPE): right where they are calibrated.
 
     A row that is said to be of a class with 80 % is of another in two cases of ten.
 

@@ -181,14 +181,14 @@ def check_kind_of_stability(inputs: CheckInputs) -> CheckResult:
     details = {"p_posterior": p_posterior, "p_likelihood": p_likelihood}
     result = (slope, error(slope), p_posterior, details)
     if posterior and likelihood:
-        remedy = "Decide by knowledge, or pass more domains: both kinds fit."
+        remedy = "Both kinds fit: decide by what you know of the features, or pass more domains."
         return CheckResult("kind of stability", "cannot tell", found, remedy, *result)
     if posterior:
         return CheckResult("kind of stability", "holds", found, "", *result)
     if likelihood:
         remedy = (
-            "Use transport='likelihood' (with the command under [model] of --config): how the classes look "
-            "is what stays, not what the looks say of the class."
+            "Use transport='likelihood' (with the command under [model] of --config): within a class the "
+            "features look the same in every domain, and what differs is how frequent the classes are."
         )
         return CheckResult("kind of stability", "violated", found, remedy, *result)
     remedy = "Neither kind fits: look for the stable columns that change."

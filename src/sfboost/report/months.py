@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log10
 
+from sfboost.adaptation.scores import METRIC_NAMES, shown
 from sfboost.boosting.monitoring import LEVEL, History, MonitoredBatch
 from sfboost.report.page import fill
 from sfboost.report.pictures import Picture, as_svg, colour_of
@@ -21,17 +22,22 @@ def render_months(history: History, source: str = "", made: str = "", command: s
     for batch in batches:
         for name, p_value in batch.features.items():
             least[name] = min(p_value, least.get(name, 1.0))
+    count = len(history.batches)
     features = sorted(least, key=lambda name: least[name])[:20]
     return fill(
         "months.html.j2",
-        title=f"{len(history.batches)} batches",
+        title=f"{count} batch{'es' * (count > 1)}",
         source=source,
         made=made,
         command=command,
         rows=list(zip(batches, evidence, strict=True))[::-1],
         alarm=history.alarm,
+        over="this batch" if count == 1 else f"all {count} batches",
+        evidence=max(history.evidence),
+        threshold=1.0 / LEVEL,
         level=LEVEL,
-        n_unshown=len(history.batches) - len(batches),
+        n_unshown=count - len(batches),
+        metric_name=METRIC_NAMES[batches[-1].metric],
         trend=draw_trend(batches),
         dots=draw_dots(batches, features) if features else None,
     )
@@ -39,15 +45,16 @@ def render_months(history: History, source: str = "", made: str = "", command: s
 
 @as_svg
 def draw_trend(batches: Sequence[MonitoredBatch]) -> Picture:
-    """Estimated accuracy of each batch with its interval; a filled dot is a batch that shifted."""
-    picture = Picture("Estimated accuracy of each batch, with its interval", 190.0)
+    """What is estimated of each batch, with its interval; a filled dot is a batch that shifted."""
+    picture = Picture(f"Estimated {METRIC_NAMES[batches[-1].metric]} of each batch, with its interval", 190.0)
     axes = picture.axes
     for k, batch in enumerate(batches):
         if batch.estimated is None:
             continue
         value, low, high = (100 * part for part in batch.estimated)
         axes.plot([k, k], [low, high], color=colour_of("line"), linewidth=3.0)
-        told = f"{batch.name}: {value:.0f} % ({low:.0f} to {high:.0f})"
+        words = [shown(batch.metric, one) for one in batch.estimated]
+        told = f"{batch.name}: {words[0]} ({words[1]} to {words[2]})"
         colour = colour_of("here" if batch.p_value < _SHIFTED else "good")
         picture.dot(k, value, told, marker="o", s=60, color=colour)
     axes.set(xlim=(-0.5, max(len(batches) - 0.5, 0.5)), ylim=(0, 104), yticks=[0, 50, 100])

@@ -105,6 +105,8 @@ def source_values(training: TrainingFacts) -> dict[str, Any]:
     skewed = is_skewed([domain.shares for domain in training.domains])
     return {
         "best_of": _best_of,
+        "nothing_stable": training.nothing_stable,
+        "short_names": {"boosted": "SFB"},
         "left_out": left_out,
         "left_out_mean": mean_of(left_out) if left_out else None,
         "folded": len(left_out) > MOST_MARKS,

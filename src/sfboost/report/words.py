@@ -93,6 +93,7 @@ def has_turned(feature: FeatureMeaning) -> bool:
 _NONE = "in your source domains, each left out in turn, none was better than a guess"
 _HELPLESS = "Label some of these rows (--labels), or add source domains, before you use it."
 _UNSURE = "Label some of these rows (--labels), or name the columns that you know to be stable (--stable)."
+_ALONE = "the stable features alone"
 _UNSEEN = "What no test without labels can see: a shift after which all features go together as before."
 _TAKEN = "It takes the {} features to mean what they meant in training; no test without labels can show it."
 #: What follows from the predictor that has most weight.
@@ -116,7 +117,7 @@ def headline(
 ) -> Headline:
     """Put the decision into words; of features it says no more than their own verdicts do.
 
-    `unsure` is whether no column is shown to be stable: nobody can tell then which side shifted.
+    `unsure` is whether no column is shown to be stable: rows cannot say then which side shifted.
     """
     best, because = adapted.best, f"Why: {in_words(str(adapted.reason_))}"
     if best is None:  # no test of shift was made
@@ -132,14 +133,14 @@ def headline(
         because = f"Why: {helpless}. {in_words(str(adapted.reason_))}"
         return Headline(sentence, because, _HELPLESS, _count(changes), evidence, NO_ANSWER)
     if unsure and shift.side != "nothing" and not n_labelled:
-        sentence = f"Use {use}, with care: features shifted here, and nobody can tell which."
+        sentence = f"Use {use}, with care: features shifted here, and the rows cannot say which."
         return Headline(sentence, because, _UNSURE, _count(changes), evidence, "cannot tell")
-    why, than = _found(shift), "what the stable features say"
+    why, than = _found(shift), _ALONE
     if n_labelled:
         why = f"{n_labelled} label{'s' * (n_labelled > 1)} weighed the answers"
         if isinstance(best.answers[most], RecalibratedPredictor):
             why += " and recalibrated it"
-            than += " without them"
+            than += ", without labels"
     # A shift of one side shows on both: what is said is of the one that it is put down to.
     turned = [
         one.name for one in (stable_features if shift.side == "stable" else features) if has_turned(one)
@@ -149,10 +150,10 @@ def headline(
     return Headline(sentence, because, _ADVISED[most], _count(changes, than), evidence, tone)
 
 
-def _count(changes: Changes, than: str = "what the stable features say") -> str:
+def _count(changes: Changes, than: str = _ALONE) -> str:
     if not changes.n_changed:
-        return f"Every predicted class is {than}."
-    return f"{changes.n_changed} of {changes.n_rows} predicted classes are not {than}."
+        return f"Every predicted class is that of {than}."
+    return f"{changes.n_changed} of {changes.n_rows} predicted classes differ from those of {than}."
 
 
 #: What the tests found, no stronger than they say it.
@@ -160,7 +161,7 @@ _FOUND = {
     "unstable": "the unstable features shifted here",
     "stable": "the stable features shifted here",
     "class shares": "no feature is seen to have shifted, but the class shares have moved",
-    "cannot tell": "nobody can tell whether a feature shifted here",
+    "cannot tell": "these rows cannot say whether a feature shifted",
     "nothing": "no shift of a feature was found here",
 }
 
@@ -168,7 +169,7 @@ _FOUND = {
 def _found(shift: Shift) -> str:
     if shift.undecided:
         return (
-            "stable and unstable features go together otherwise than in training, more likely since the "
+            "stable and unstable features no longer go together as in training, more likely because the "
             f"{shift.side} ones shifted"
         )
     return _FOUND[shift.verdict]
@@ -198,5 +199,5 @@ def _opposite(names: list[str]) -> str:
     """That features turned round, if any did."""
     if not names:
         return ""
-    say = "says" if len(names) == 1 else "say"
-    return f" {first_names(names, 4)} {say} the opposite here of what training said."
+    say, they_say = ("says", "it says") if len(names) == 1 else ("say", "they say")
+    return f" Here {first_names(names, 4)} {say} the opposite of what {they_say} in training."

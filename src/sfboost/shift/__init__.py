@@ -1,6 +1,6 @@
 """Has the meaning of the unstable features changed in a new domain? Asked without labels.
 
-Layer 3. `DomainData` → `Moments` (blind) → compared with those of own domains (`Reference`) → `Change`.
+Layer 3. `DomainData` → `Moments` (no labels) → compared with source domains (`Reference`) → `Change`.
 """
 
 from sfboost.shift.reference import Reference

@@ -1,6 +1,6 @@
 """Whose meaning changed, given that one did? Each feature's is the same, gone, or the opposite.
 
-Three hypotheses for each feature, judged by what its blind moments are and what own domains lead to expect.
+Three hypotheses for each feature, judged by its moments (no labels) and what source domains lead to expect.
 How common each hypothesis is among the features is estimated with them (empirical Bayes): where the features
 that can be told say that they turned, those that cannot be told are presumed to have turned as well.
 """

@@ -1,4 +1,4 @@
-"""What each unstable feature means in every own domain and in a new one, blind, and a verdict each."""
+"""What each unstable feature means in every source domain and in the target, and a verdict each."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _NOTHING = float("nan")
 class FeatureMeaning:
     """One unstable feature.
 
-    A meaning is how far apart the feature holds the classes, in standard deviations of training, in the
-    direction that training taught: negative is the opposite.
+    Its meaning is how far apart the classes are in it, in standard deviations of training and in the
+    direction of training: negative is the opposite.
 
     Attributes
     ----------
     name : str
     own : mapping of str to float
-        In each own domain, played as new.
+        In each source domain, left out in turn.
     here, error : float
-        In the new domain, and its standard error; NaN where it has one value there, and means nothing.
+        In the target domain, and its standard error; NaN where it has one value there, and means nothing.
     left : float
         How much of its meaning is left there: 1 all, 0 nothing, -1 the opposite.
     p_value : float

@@ -26,7 +26,7 @@ class FeatureChange:
     same : float
         Probability that it means what it meant, given that some feature does not.
     rescaled : bool
-        Whether its spread is unlike that of every own domain, as after a change of unit.
+        Whether its spread is unlike that of every source domain, as after a change of unit.
     importance : float
         Its share in what all unstable features say.
     """
@@ -49,13 +49,13 @@ class FeatureChange:
 
 @dataclass(frozen=True)
 class Change:
-    """Whether the unstable features mean in a new domain what they meant in the own ones.
+    """Whether the unstable features mean in the target domain what they meant in the source domains.
 
     Attributes
     ----------
     verdict : {"changed", "unchanged", "cannot tell"}
     p_value : float
-        Of the new domain among the own ones, under whichever reading of stability makes it less surprising.
+        Of the target domain among the source domains, under whichever reading of stability makes it larger.
     power : float
         Expected evidence, or its expected slope on what X_S says of it, over its predictive error; the larger
         one. Below two the rows, or f_S, say too little to tell.
@@ -63,9 +63,9 @@ class Change:
     ratio : float
         How much the unstable features together still say: 1 as expected, 0 nothing, -1 the opposite.
     value : float
-        Blind evidence here, in nats.
+        Evidence here, without labels, in nats.
     own : dict
-        The same in each own domain.
+        The same in each source domain.
     features : tuple of FeatureChange
     changed : tuple of str
         The features that the change is put down to.
@@ -99,7 +99,7 @@ class Change:
 
     def __str__(self) -> str:
         words = {
-            "unchanged": f"The unstable features speak as in your own {len(self.own)} domains",
+            "unchanged": f"The features go together as in your {len(self.own)} source domains",
             "changed": f"Meaning changed: {', '.join(self.changed)}",
             "cannot tell": "Cannot tell whether a meaning changed",
         }

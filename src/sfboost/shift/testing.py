@@ -69,11 +69,11 @@ class Comparison:
 
 
 def change_in(reference: Reference, view: DomainData, *, level: float = 0.05, misfit: float = 1.0) -> Change:
-    """Compare a new domain with the own ones.
+    """Compare a target domain with the source domains.
 
     Labels would show whether a feature still means what it meant. Without them its meaning is measured
-    through f_S, in the new domain and, as blindly, in each own one; what f_S gets wrong it gets wrong in
-    all of them.
+    through f_S, in the target domain and, likewise without labels, in each source domain; what f_S gets wrong
+    it gets wrong in all of them.
 
     It is called changed only if it is so under both readings of stability, P(Y | X_S) and P(X_S | Y): rows
     whose X_S or class shares moved are not rows whose features changed their meaning.
