@@ -97,7 +97,7 @@ def test_diagnosing_writes_to_nothing_and_leaves_the_model_unfitted():
         (lambda: diagnose(new=make_new_rows([0.5, 0.4]), level=5), "no false-alarm rate"),
         (lambda: make_training_rows([0.5, 0.4], [0, 2]), "class positions"),
         (lambda: make_training_rows([0.5, 0.4], [0.1, 0.2]), "class position"),
-        (lambda: make_training_rows([0.5, 0.4], [0, 1], ["a"]), "pass one each"),
+        (lambda: make_training_rows([0.5, 0.4], [0, 1], ["a"]), "pass one domain per row"),
     ],
 )
 def test_mistakes_get_a_sentence(call, sentence):

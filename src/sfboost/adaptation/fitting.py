@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sfboost.adaptation.problem import Problem
-from sfboost.adaptation.row_sample import RowSketch
+from sfboost.adaptation.row_sample import draw_rows
 from sfboost.adaptation.settings import Settings
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.heads import SoftLabelMixin, SoftLogisticRegression
@@ -173,7 +173,7 @@ def _maximise_likelihood(
     if problem.centre is not None:
         return _maximise_around(problem, problem.centre, head, start, whitening)
     if start is None and len(problem.stable) > 2 * START_ROWS:
-        some = RowSketch.of(problem.keys, START_ROWS).draw(START_ROWS, settings.random_state)
+        some = draw_rows(problem.keys, START_ROWS, settings.random_state)
         start = _maximise_likelihood(problem.take(some), settings, l2, None, tol, whitening).linear_fit
     elif start is None:
         start = _soft_start(problem, settings, l2, tol, whitening)

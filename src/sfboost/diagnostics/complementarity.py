@@ -142,13 +142,14 @@ def _projection(centred: FloatArray, Z: FloatArray, share: FloatArray) -> tuple[
     return np.array(squares), np.array(errors)
 
 
-def training_leak(leaks: tuple[DomainLeak, ...]) -> float:
+def training_leak(leaks: tuple[DomainLeak, ...]) -> float | None:
     """δ of the guard: how much one more domain of the same kind may leak; more in one of ten.
 
     The upper end of a random-effects prediction interval of the mean square L̄ over E domains,
     L̄ + t √(τ²(1 + 1/E) + SE²): domains differ (τ), and their mean is known up to sampling error (SE). τ² and
     the degrees of freedom of t count a prior guess as three domains, so that the rule holds for one and two
-    domains too: with one the guess is all that says how domains differ. Few rows make δ larger.
+    domains too: with one the guess is all that says how domains differ. Few rows make δ larger. None where
+    nothing was measured, which is not zero.
 
     Examples
     --------
@@ -165,7 +166,7 @@ def training_leak(leaks: tuple[DomainLeak, ...]) -> float:
        Effects Meta-Analysis. Journal of the Royal Statistical Society A 172.
     """
     if not leaks:
-        return 0.0
+        return None
     values = np.array([leak.square for leak in leaks])
     errors = np.array([leak.square_error for leak in leaks])
     # A domain whose few rows happen to agree must not count for more than it knows.
