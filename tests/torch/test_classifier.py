@@ -239,14 +239,6 @@ def test_the_sample_domain_can_be_routed_by_scikit_learn():
         assert pipe.predict(X0).shape == (40,)
 
 
-def test_importing_the_core_does_not_import_torch():
-    import subprocess
-    import sys
-
-    code = "import sfboost, sys; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 def test_a_learned_model_is_diagnosed_on_the_rows_that_it_held_out(learned):
     X, _ = _anti_causal(0.1, 2000, np.random.default_rng(9))
     found = learned.diagnose(X_new=X)

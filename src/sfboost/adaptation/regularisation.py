@@ -143,8 +143,7 @@ def _held_out(
 ) -> Iterator[FloatArray]:
     """ℓ of each row of `part` under a head fitted without the row's fold, one penalty after the other.
 
-    Each fit starts from the one with the penalty before. A row is judged with the prior of all rows;
-    whatever `labelled_risk` is, a labelled row is judged by f_U.
+    Each fit starts from the one with the penalty before. A row is judged with the prior of all rows.
     """
     n_rows = len(part.stable)
     # Two rows fill two of the folds.
