@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -102,11 +102,3 @@ def test_nothing_is_claimed_where_nothing_moved_and_little_is_lost_where_x_u_did
     # At a level of one in twenty more than six of 40 claims are a chance of 1 %.
     assert np.mean(claims) <= 0.15, told
     assert all(np.mean(gain) >= -0.005 for gain in gains.values()), told
-
-
-def test_worlds_are_what_they_are_called():
-    _, _, domain, (X_new, y_new), (X_turned, y_turned) = replace(World(), n_rows=50).draw(0)
-    assert len(set(domain)) == 4
-    np.testing.assert_array_equal(y_new, y_turned)
-    np.testing.assert_allclose(X_new[:, :3], X_turned[:, :3])
-    assert not np.allclose(X_new[:, 3:], X_turned[:, 3:])

@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sfboost import AdaptedClassifier, Settings, StableFeatureBoosting, adapted_scorer
@@ -356,35 +357,29 @@ class TestBadInput:
         with pytest.raises(ValueError, match=sentence):
             StableFeatureBoosting(**parameters).fit(X, y, sample_domain=domain)
 
-    def test_a_classifier_without_probabilities(self):
-        from sklearn.svm import LinearSVC
-
-        X, y, _ = hospitals(50)
-        with pytest.raises(ValueError, match=r"LinearSVC has no predict_proba.*CalibratedClassifierCV"):
-            StableFeatureBoosting([0], stable=LinearSVC()).fit(X, y)
-
-    def test_a_prefit_classifier_of_other_classes(self):
+    def test_what_no_stable_classifier_can_be(self):
         X, y, _ = hospitals(50)
         frozen = FrozenEstimator(LogisticRegression().fit(X[:, :1], np.where(y, "yes", "no")))
-        with pytest.raises(ValueError, match="knows the classes"):
-            StableFeatureBoosting([0], stable=frozen).fit(X, y)
+        for stable, sentence in (
+            (LinearSVC(), r"LinearSVC has no predict_proba.*CalibratedClassifierCV"),
+            (frozen, "knows the classes"),
+        ):
+            with pytest.raises(ValueError, match=sentence):
+                StableFeatureBoosting([0], stable=stable).fit(X, y)
 
     def test_nothing_to_adapt(self, new):
         X, y, _ = hospitals(50)
         with pytest.raises(ValueError, match="every column is stable"):
             StableFeatureBoosting().fit(X, y).adapt(new[0])
 
-    def test_wrong_number_of_columns(self, model, new):
-        with pytest.raises(ValueError, match="1 features, but StableFeatureBoosting is expecting 2"):
-            model.adapt(new[0][:, :1])
-
-    def test_one_new_row(self, model, new):
-        with pytest.raises(ValueError, match="One row cannot tell"):
-            model.adapt(new[0][:1])
-
-    def test_a_label_that_training_never_saw(self, model, new):
-        with pytest.raises(ValueError, match="a class that training never saw"):
-            model.adapt(new[0], y=[9] * 4000)
+    def test_bad_new_rows(self, model, new):
+        for X, y, sentence in (
+            (new[0][:, :1], None, "1 features, but StableFeatureBoosting is expecting 2"),
+            (new[0][:1], None, "One row cannot tell"),
+            (new[0], [9] * 4000, "a class that training never saw"),
+        ):
+            with pytest.raises(ValueError, match=sentence):
+                model.adapt(X, y)
 
     def test_text_and_missing_values_are_named(self):
         frame, y = frame_with(c=["x"] * 100)
