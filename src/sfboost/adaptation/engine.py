@@ -166,7 +166,7 @@ def _source_prior(training: Training, settings: Settings, n_classes: int) -> Flo
 
 def _class_shares(problem: Problem, unstable: UnstableModel) -> FloatArray:
     """Pr[Y] in the new domain: the mean of f_S, or of f_U if the training prior says nothing of it."""
-    if problem.prior_is_estimated:
+    if problem.given_prior is None:
         return problem.prior
     share = problem.weight / problem.weight.sum()
     return share @ np.exp(unstable.log_proba(problem.X))

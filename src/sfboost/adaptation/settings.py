@@ -103,7 +103,9 @@ class Settings(BaseEstimator):
         full._check_numbers()
         full._check_names()
         full._check_consistency()
-        if full.rounds is None and not (full.direct and full.has_our_head):
+        if full.rounds is None and not (
+            full.direct and isinstance(full.make_head(None), SoftLogisticRegression)
+        ):
             full.rounds = _EM_ROUNDS if full.correction == "likelihood" else 1
         return full
 
@@ -111,11 +113,6 @@ class Settings(BaseEstimator):
     def direct(self) -> bool:
         """Whether the likelihood is maximised directly rather than by EM."""
         return self.correction == "likelihood" and self.rounds is None
-
-    @property
-    def has_our_head(self) -> bool:
-        """Whether the head is our logistic one, which maximises any objective."""
-        return isinstance(self.make_head(None), SoftLogisticRegression)
 
     @property
     def wraps_head(self) -> bool:

@@ -74,8 +74,10 @@ class Training:
                 f"leak={self.leak} makes no sense: it is the size of a difference, zero or more."
             )
 
-    def heads_in(self, standardizer: Standardizer) -> FloatArray | None:
-        """Heads of the labelled domains in the units of new rows, of shape (E, columns, d + 1)."""
+    def mean_head(self, standardizer: Standardizer | None) -> FloatArray | None:
+        """The mean head of labelled domains in the units of new rows, of shape (columns, d + 1), if known."""
+        if standardizer is None:
+            return None
         found = []
         for domain in self.heads:
             head, mean, scale = domain.head, domain.feature_mean, domain.feature_scale
@@ -84,9 +86,4 @@ class Training:
             slope = head.coef_ / scale
             intercept = head.intercept_ + slope @ (standardizer.mean - mean)
             found.append(np.column_stack([slope * standardizer.scale, intercept]))
-        return np.array(found) if found else None
-
-    def mean_head(self, standardizer: Standardizer | None) -> FloatArray | None:
-        """The mean of `heads_in`; None where there is none."""
-        heads = None if standardizer is None else self.heads_in(standardizer)
-        return None if heads is None else np.asarray(heads.mean(axis=0))
+        return np.asarray(np.mean(found, axis=0)) if found else None

@@ -58,6 +58,11 @@ class DomainLeak:
         """L / s: the leak as an error of Pr[Y | X_U]."""
         return self.size / max(self.informativeness, 1e-12)
 
+    @property
+    def certain(self) -> float:
+        """The same of the part beyond 1.64 standard errors."""
+        return self.lower / max(self.informativeness, 1e-12)
+
 
 def domain_leak(
     stable: FloatArray, X: FloatArray, y: IntArray, domain: Any, weight: FloatArray | None = None
@@ -201,7 +206,7 @@ def check_complementarity(inputs: CheckInputs) -> CheckResult:
     adjusted = holm_by_name(p_values)
     smallest = min(adjusted.values())
     worst = max(leaks, key=lambda leak: leak.relative)
-    lower = max(leak.lower / max(leak.informativeness, 1e-12) for leak in leaks)
+    lower = max(leak.certain for leak in leaks)
     details = {
         "p_by_domain": adjusted,
         "leak_by_domain": {leak.domain: leak.size for leak in leaks},
@@ -224,7 +229,7 @@ def check_complementarity(inputs: CheckInputs) -> CheckResult:
     )
     # The test looks at squares too: so must the size. An estimate that could be noise is a doubt at most.
     tested = training_leaks(training, squares=True)
-    certain = max(lower, *(leak.lower / max(leak.informativeness, 1e-12) for leak in tested))
+    certain = max(lower, *(leak.certain for leak in tested))
     likely = max(worst.relative, *(leak.relative for leak in tested))
     effect = max(certain, min(likely, _NOTICEABLE_LEAK))
     verdict = judge(smallest, effect, level=inputs.level, matters=_NOTICEABLE_LEAK)
