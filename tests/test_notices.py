@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import sfboost
-from sfboost.adaptation import AdaptationWarning
 from sfboost.heads import SoftLogisticRegression
 
 SOURCE = Path(sfboost.__file__).parent
@@ -65,10 +64,3 @@ def test_the_library_prints_nothing():
     ]
     printing = [path.name for path in rooms if re.search(r"^\s+print\(", path.read_text("utf-8"), re.M)]
     assert printing == []
-
-
-def test_a_warning_can_be_made_an_error_by_its_type():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", AdaptationWarning)
-        with pytest.raises(AdaptationWarning):
-            fitted().adapt(X[:30], settings=sfboost.Settings("paper"))
