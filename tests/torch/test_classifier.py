@@ -188,10 +188,8 @@ def test_a_loss_that_explodes_stops_with_step_and_part():
             return domains[0].risk * (float("nan") if self.calls == 4 else 1.0)
 
     model = fast(penalty=Explodes())
-    seen = []
     with pytest.raises(TrainingDivergedError, match=r"step 4 of stage 'stable'.*: penalty"):
-        model.fit(X0, Y0, sample_domain=D0, callback=seen.append)
-    assert not any(line["stage"] == "stable" and line["total"] != line["total"] for line in seen)
+        model.fit(X0, Y0, sample_domain=D0)
 
 
 def test_settings_and_transport_are_those_of_the_model_unless_told_otherwise(learned):

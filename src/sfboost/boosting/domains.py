@@ -12,35 +12,9 @@ from sfboost.adaptation.decision import StableEvidence
 from sfboost.adaptation.regularisation import mean_and_error
 from sfboost.adaptation.settings import Settings
 from sfboost.adaptation.standardize import Standardizer
-from sfboost.calibration import HeldOutCalibration, reliability_curve
+from sfboost.calibration import HeldOutCalibration
 from sfboost.heads import SoftLabelClassifier, SoftLabelMixin
 from sfboost.marginal.probabilities import FloatArray, IntArray
-
-
-def held_out_calibration(
-    y: IntArray,
-    raw: FloatArray,
-    calibrated: FloatArray,
-    weight: FloatArray,
-    held_out: IntArray,
-    rows: IntArray,
-) -> HeldOutCalibration | None:
-    """Calibration on those of the held-out rows (log-probabilities `raw`, `calibrated`) in `rows`."""
-    mine = np.zeros(len(y), dtype=bool)
-    mine[rows] = True
-    inside = np.flatnonzero(mine[held_out])
-    if not len(inside):
-        return None
-    y, weight = y[held_out[inside]], weight[held_out[inside]]
-    raw, calibrated = raw[inside], calibrated[inside]
-    share = weight / weight.sum()
-    return HeldOutCalibration(
-        n_rows=len(y),
-        accuracy=float(share @ (calibrated.argmax(axis=1) == y)),
-        log_loss=-float(share @ calibrated[np.arange(len(y)), y]),
-        reliability=reliability_curve(np.exp(calibrated), y, sample_weight=weight),
-        reliability_raw=reliability_curve(np.exp(raw), y, sample_weight=weight),
-    )
 
 
 def learn_domain(

@@ -49,7 +49,7 @@ from sfboost.boosting.diagnosing import (
     know_training,
     training_rows,
 )
-from sfboost.boosting.domains import held_out_calibration, learn_domain
+from sfboost.boosting.domains import learn_domain
 from sfboost.boosting.evaluation import default_classifier, evaluate_domains
 from sfboost.boosting.rows import (
     ONE_DOMAIN,
@@ -62,7 +62,7 @@ from sfboost.boosting.scored_domains import DomainEvaluation
 from sfboost.boosting.sets import calibrate_sets
 from sfboost.boosting.stable_learner import StableLearner
 from sfboost.boosting.validation import PooledClassifier, learn_record, raw_log_proba, target_rows
-from sfboost.calibration import Temperature, fit_temperature
+from sfboost.calibration import HeldOutCalibration, Temperature, fit_temperature
 from sfboost.diagnostics import Diagnosis
 from sfboost.diagnostics.performance import PredictionSets
 from sfboost.diagnostics.rows import check_domain, domain_numbers, rows_by_domain
@@ -286,6 +286,12 @@ class StableFeatureBoosting(AdaptableClassifier):
         self.temperature_ = self._fit_temperature(raw, labels, domain, rows_weight, held_out)
         calibrated = self.temperature_.apply(raw)
         by_domain = rows_by_domain(domain)
+
+        def calibration(mine: IntArray) -> HeldOutCalibration | None:
+            inside = np.isin(held_out, mine)
+            rows = held_out[inside]
+            return HeldOutCalibration.of(labels[rows], raw[inside], calibrated[inside], rows_weight[rows])
+
         heads = Parallel(n_jobs=self.n_jobs)(
             delayed(learn_domain)(
                 name,
@@ -294,7 +300,7 @@ class StableFeatureBoosting(AdaptableClassifier):
                 rows_weight[mine],
                 len(self.classes_),
                 choices,
-                held_out_calibration(labels, raw, calibrated, rows_weight, held_out, mine),
+                calibration(mine),
             )
             for name, mine in by_domain
         )

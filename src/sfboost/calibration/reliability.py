@@ -34,26 +34,6 @@ class ReliabilityCurve:
         return expected_calibration_error(self.confidence, self.weight * self.accuracy, self.weight, bins)
 
 
-@dataclass(frozen=True, eq=False)
-class HeldOutCalibration:
-    """The stable predictor on held-out rows of one domain.
-
-    Attributes
-    ----------
-    n_rows : int
-    accuracy, log_loss : float
-        After calibration.
-    reliability, reliability_raw : ReliabilityCurve
-        After and before calibration.
-    """
-
-    n_rows: int
-    accuracy: float
-    log_loss: float
-    reliability: ReliabilityCurve
-    reliability_raw: ReliabilityCurve
-
-
 def reliability_curve(
     proba: FloatArray, y: IntArray, *, sample_weight: FloatArray | None = None
 ) -> ReliabilityCurve:
@@ -123,3 +103,39 @@ def expected_calibration_error(
     0.167
     """
     return float(np.abs(np.bincount(bins, right - weight * confidence)).sum()) / total
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutCalibration:
+    """The stable predictor on held-out rows of one domain.
+
+    Attributes
+    ----------
+    n_rows : int
+    accuracy, log_loss : float
+        After calibration.
+    reliability, reliability_raw : ReliabilityCurve
+        After and before calibration.
+    """
+
+    n_rows: int
+    accuracy: float
+    log_loss: float
+    reliability: ReliabilityCurve
+    reliability_raw: ReliabilityCurve
+
+    @classmethod
+    def of(
+        cls, y: IntArray, raw: FloatArray, calibrated: FloatArray, weight: FloatArray
+    ) -> HeldOutCalibration | None:
+        """From log-probabilities before and after calibration; None without rows."""
+        if not len(y):
+            return None
+        share = weight / weight.sum()
+        return cls(
+            n_rows=len(y),
+            accuracy=float(share @ (calibrated.argmax(axis=1) == y)),
+            log_loss=-float(share @ calibrated[np.arange(len(y)), y]),
+            reliability=reliability_curve(np.exp(calibrated), y, sample_weight=weight),
+            reliability_raw=reliability_curve(np.exp(raw), y, sample_weight=weight),
+        )
