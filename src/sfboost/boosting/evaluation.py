@@ -117,13 +117,10 @@ def _score_turn(
     by: str,
 ) -> list[DomainScores]:
     """Let each of some domains play the new one, with a clone of `model` that learned from all others."""
-    left_out = set(together)
-    rest = np.flatnonzero([name not in left_out for name in domain.tolist()])
     places = {name: np.flatnonzero(domain == name) for name in together}
-    part = None if weight is None else weight[rest]
     try:
         with unwarned(EncodingWarning):  # told once of all rows, at the caller's own line
-            fitted = fit_without(model, left_out, _safe_indexing(X, rest), labels[rest], domain[rest], part)
+            fitted = fit_without(model, set(together), X, labels, domain, weight)
             scored = {
                 name: compare_on_domain(fitted, _safe_indexing(X, rows), labels[rows], answer, by)
                 for name, rows in places.items()
@@ -147,15 +144,17 @@ def fit_without(
     model: StableFeatureBoosting,
     names: Collection[Any],
     X: Any,
-    y: Any,
-    domain: Any,
+    y: npt.NDArray[Any],
+    domain: npt.NDArray[Any],
     weight: FloatArray | None = None,
 ) -> StableFeatureBoosting:
     """A clone of `model`, fitted to rows of other domains than `names`, each of which plays the new one."""
+    rest = np.flatnonzero([name not in names for name in domain.tolist()])
     fitted: StableFeatureBoosting = clone(model)
     if fitted.validation_domain is not None and fitted.validation_domain in names:
         fitted.set_params(validation_domain=None)
-    fitted._fit(X, y, domain, weight)
+    part = None if weight is None else weight[rest]
+    fitted._fit(_safe_indexing(X, rest), y[rest], domain[rest], part)
     return fitted
 
 
