@@ -101,8 +101,7 @@ def resampled(weight: Floats, rng: np.random.Generator) -> Any:
 def problems(half: str, only: list[str]) -> Iterator[tuple[str, int, Any]]:
     """Every target domain of every table of a half."""
     from sfboost_lab.experiments.run import Run
-    from sfboost_lab.experiments.shifts.suite import TABLES
-    from sfboost_lab.experiments.shifts.suite_domains import suite_domains
+    from sfboost_lab.experiments.shifts.suite_domains import TABLES, suite_domains
     from sfboost_lab.experiments.shifts.unseen import UNSEEN, load_unseen
 
     for name in (*TABLES, *UNSEEN):
