@@ -25,4 +25,4 @@ network = torch.nn.Sequential(torch.nn.Linear(9, 32), torch.nn.ReLU(), torch.nn.
 model = SFBClassifier(network, plan=Plan(budget=1))  # without a plan it searches longer
 model.fit(X, y, sample_domain=np.repeat([0, 1], 1000))
 adapted = model.adapt(X_new)
-print(f"as trained {model.score(X_new, y_new):.2f}, {adapted.decision_} {adapted.score(X_new, y_new):.2f}")
+print(f"as trained {model.score(X_new, y_new):.1f}, {adapted.decision_} {adapted.score(X_new, y_new):.1f}")

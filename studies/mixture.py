@@ -1,10 +1,12 @@
 """Compare learners and mixtures of two on target domains as they are.
 
-    python studies/mixture.py answer --out mixture.jsonl [--half develop]
+    python studies/mixture.py answer --out mixture.jsonl [--half develop] [--systems standardised ...]
     python studies/mixture.py table mixture.jsonl
 
 Every domain of every open table is left out in turn. Members are fitted to the others; the mixture's weights
-are found by leaving out each of these, as `StableFeatureBoosting(learner=...)` does. Tables are halved as in
+are found by leaving out each of these, as `StableFeatureBoosting(learner=...)` does; "standardised" is the
+default with each domain's columns by its own means and standard deviations (`records/standardised.jsonl.gz`,
+against "linear + small boosting"). Tables are halved as in
 `studies/harm.py`: choose on one half, report on the other.
 """
 
@@ -48,32 +50,37 @@ SYSTEMS = {
     "linear + boosting": (linear, boosting),
     "linear + small boosting": (linear, small),
     "boosting + linear": (boosting, linear),
+    "standardised": (linear, small),
 }
 
 
-def answer(out: Path, halves: list[str]) -> None:
-    """Score every system on every left-out domain; rows that `out` holds are not made again."""
+def answer(out: Path, halves: list[str], systems: list[str]) -> None:
+    """Score systems on every left-out domain; rows that `out` holds are not made again."""
     from sfboost import StableFeatureBoosting
 
     done = set()
     if out.exists():
-        done = {(row["table"], row["target"]) for row in map(json.loads, out.read_text().splitlines())}
+        rows = map(json.loads, out.read_text().splitlines())
+        done = {(row["table"], row["target"], row["system"]) for row in rows}
     for half in halves:
         for name, _, made in problems(half, []):
             ((target, rows),) = made.new.items()
-            if (name, target) in done:
+            asked = [system for system in systems if (name, target, system) not in done]
+            if not asked:
                 continue
             X, y, n_stable = made.own.matrix(), made.own.y, rows.stable.shape[1]
             columns = list(range(n_stable)), list(range(n_stable, X.shape[1]))
             lines = []
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                for system, learners in SYSTEMS.items():
-                    start = time.process_time()
+                for system in asked:
+                    learners, start = SYSTEMS[system], time.process_time()
                     if learners is None:
                         model = (linear if system.startswith("linear") else boosting)().fit(X, y)
                     else:
-                        model = StableFeatureBoosting(*columns, learner=tuple(one() for one in learners))
+                        scale = "domain" if system == "standardised" else None
+                        both = tuple(one() for one in learners)
+                        model = StableFeatureBoosting(*columns, learner=both, standardize=scale)
                         model.fit(X, y, sample_domain=made.domain.astype(str))
                     proba = np.zeros((len(rows.y), int(max(y.max(), rows.y.max())) + 1))
                     proba[:, model.classes_] = model.predict_proba(rows.matrix())
@@ -111,12 +118,13 @@ def main() -> None:
     answering = commands.add_parser("answer")
     answering.add_argument("--out", type=Path, required=True)
     answering.add_argument("--half", choices=("develop", "report"), nargs="*", default=["develop", "report"])
+    answering.add_argument("--systems", choices=tuple(SYSTEMS), nargs="*", default=[*SYSTEMS])
     showing = commands.add_parser("table")
     showing.add_argument("path", type=Path)
     showing.add_argument("--against", choices=tuple(SYSTEMS), default="linear")
     options = parser.parse_args()
     if options.command == "answer":
-        answer(options.out, options.half)
+        answer(options.out, options.half, options.systems)
     else:
         table(options.path, options.against)
 

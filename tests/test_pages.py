@@ -41,7 +41,7 @@ PAGES = [
 ]
 LANGUAGES = {"python", "console", "text", "toml"}
 #: How many blocks say that they are not run: one more needs a reason in its page, and a change here.
-NOT_RUN = 7
+NOT_RUN = 9
 #: Pages whose blocks need the real files.
 NEEDS_DATA = {"tutorial.md", "datasets.md"}
 #: Pages that take more than a few seconds.

@@ -2,7 +2,7 @@
 
 python tools/check_golden.py
 
-Looks at the commits since this check is there that change `tests/golden/expected*`.
+Looks at the commits that come after this check that change `tests/golden/expected*`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ def unexplained(root: Path) -> list[str]:
     first = git("log", "--diff-filter=A", "--format=%H", "--", HERE).split()
     if not first:
         return []
-    changing = git("log", "--no-merges", "--format=%H", f"{first[-1]}..HEAD", "--", GOLDEN).split()
+    changing = git(
+        "log", "--no-merges", "--ancestry-path", "--format=%H", f"{first[-1]}..HEAD", "--", GOLDEN
+    ).split()
     silent = [commit for commit in changing if not REASON.search(git("show", "-s", "--format=%B", commit))]
     return [git("show", "-s", "--format=%h %s", commit).strip() for commit in silent]
 

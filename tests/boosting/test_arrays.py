@@ -64,7 +64,12 @@ def test_the_safe_answer_keeps_f_s_where_its_gain_is_in_doubt(dials, training, w
         kept = sfboost.adapt(*pair, training=training, answer="safe")
     assert (kept.decision_, kept.reason_.code) == ("kept stable", "refused")
     np.testing.assert_allclose(kept.predict_proba(*pair), new.posterior)
-    assert sfboost.adapt(*pair, training=training).decision_ == "adapted"
+    if not dials.new_violation:
+        assert sfboost.adapt(*pair, training=training).decision_ == "adapted"
+        return
+    with pytest.warns(AdaptationRefused, match=why):  # nothing but the rows can say so without training
+        assert sfboost.adapt(*pair).decision_ == "kept stable"
+    assert sfboost.adapt(*pair, settings=sfboost.Settings("paper")).decision_ == "adapted"
 
 
 def test_labels_for_all_rows_assume_nothing():

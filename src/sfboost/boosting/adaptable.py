@@ -24,6 +24,7 @@ from sfboost.boosting.components import PlayedComponents
 from sfboost.boosting.diagnosing import head_numbers
 from sfboost.choice import best_answer
 from sfboost.choice.bounding import bounded, gain_here
+from sfboost.diagnostics import new_domain_alarm
 from sfboost.diagnostics.rows import NewRows
 from sfboost.marginal.probabilities import FloatArray, IntArray
 from sfboost.notices import warn
@@ -175,15 +176,13 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         with unwarned():  # SFB is one predictor of several here: what it doubts is its own
             adaptation = adapt_rows(stable, unstable, choices, **asked)
         known = None if y is None else check_known_labels(y, self.classes_, len(stable))
-        bound = None
+        record, bound = self.training_.record, None
         if answer == "safe":
             new = self._new_rows(stable, unstable, choices)
-            record, by, leak = self.training_.record, choices.yardstick("accuracy"), self.training_.leak
+            by, leak = choices.yardstick("accuracy"), self.training_.leak
             bound = partial(bounded, rows=rows, record=record, new=new, leak=leak, by=by)
         doubt = self._doubt()
-        best = best_answer(
-            rows, self.training_.record, choices, self.classes_, adaptation, known, doubt, bound
-        )
+        best = best_answer(rows, record, choices, self.classes_, adaptation, known, doubt, bound)
         if best.choice.decision == "kept stable":
             warn(f"The stable predictor was kept: {best.choice.reason}", AdaptationRefused)
         elif best.choice.reason.code == "cannot_tell":
@@ -202,18 +201,21 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
     ) -> Adaptation:
         """SFB, where nobody knows what is usual in source domains, or the paper's method was asked for."""
         adaptation = adapt_rows(stable, unstable, choices, **asked)
-        played, why = self.components_, None
+        played, why, blind = self.components_, None, not adaptation.n_labelled
         if adaptation.unstable is None or choices.method == "paper":
             return adaptation
+        new = self._new_rows(stable, unstable, choices)
         if played is not None and not played.helps:
             why = played.reason
-        elif answer == "safe" and not adaptation.n_labelled:
+        elif played is None and blind and (alarm := new_domain_alarm(new)):
+            why = alarm
+        elif answer == "safe" and blind:
             weight = check_weight(asked["sample_weight"], len(stable))
 
             def predict(i: IntArray, k: IntArray) -> FloatArray:
                 return adaptation.predict_proba(stable[i], _safe_indexing(unstable, k))
 
-            new, by = self._new_rows(stable, unstable, choices), choices.yardstick("accuracy")
+            by = choices.yardstick("accuracy")
             found = gain_here(predict, stable, weight, new, self.training_.leak, by)
             if isinstance(found, str):
                 why = found

@@ -92,9 +92,9 @@ def held_out_rows(
 ) -> TrainingRows:
     """Fit `model`, and return its held-out predictions with the rows that they are of."""
     held_out, calibrated = model._fit(X, y, sample_domain)
-    X = model._check_input(X, reset=False)
     labels = np.searchsorted(model.classes_, np.asarray(y))
-    domain = check_domain(sample_domain, X.shape[0])
+    domain = check_domain(sample_domain, len(labels))
+    X = model._check_input(X, domain=domain)
     stable_X = model.stable_columns_.take(X)
     unstable_X = model.unstable_columns_.take(X) if len(model.unstable_columns_) else None
     return training_rows(
@@ -110,7 +110,7 @@ def held_out_rows(
 
 def new_rows(model: StableFeatureBoosting, X: Any) -> NewRows:
     """Rows of a new domain as the diagnostics want them."""
-    X = model._check_input(X, reset=False)
+    X = model._check_input(X)
     unstable = model.unstable_columns_
     return NewRows(
         np.exp(model._calibrated(model.stable_columns_.take(X))),
@@ -125,7 +125,7 @@ def diagnose_model(
     """Fit `model` and diagnose it; see `StableFeatureBoosting.diagnose`."""
     training = held_out_rows(model, X, y, sample_domain)
     if X_new is not None:
-        checked = model._check_input(X_new, reset=False)
+        checked = model._check_input(X_new)
         require_numbers(model, model.stable_columns_.take(checked), model.unstable_columns_.take(checked))
     new = None if X_new is None else new_rows(model, X_new)
     diagnosis = diagnose(training, new, level=level, random_state=model.random_state or 0)

@@ -49,6 +49,7 @@ from sfboost.boosting.diagnosing import (
     know_training,
     training_rows,
 )
+from sfboost.boosting.domain_scale import DomainScale
 from sfboost.boosting.domains import learn_domain
 from sfboost.boosting.evaluation import default_classifier, evaluate_domains
 from sfboost.boosting.rows import (
@@ -115,6 +116,10 @@ class StableFeatureBoosting(AdaptableClassifier):
     transport : {"posterior", "likelihood"}, default="posterior"
         What transports: P(Y | X_S), the paper's stability (causes of Y), or P(X_S | Y), label shift (effects
         of Y). `diagnose` tests which.
+    standardize : {"domain"} or None, default=None
+        "domain" takes each domain's numeric columns by its own means and standard deviations: those of the
+        source domains in `fit`, those of the target's own rows, without labels, in `adapt`. Until it is
+        adapted the model predicts rows as those of one domain that they are all of: never one row alone.
     settings : Settings, default=None
         How to fit the unstable features. None is `Settings()`; pass that to search over ``settings__l2``.
     n_jobs : int, default=None
@@ -146,6 +151,8 @@ class StableFeatureBoosting(AdaptableClassifier):
         What was found, if stable features were searched for.
     components_ : PlayedComponents or None
         With components: whether own domains, each left out, gain by adapting along them, and along how many.
+    domain_scale_ : DomainScale or None
+        What is standardised by domain.
     regression_ : LogisticRegression or None
         With components, and without `stable`: what was fitted, with the penalty that was chosen.
 
@@ -174,6 +181,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         "calibration_weights": [StrOptions({"domain", "pooled"})],
         "cv": ["cv_object"],
         "transport": [StrOptions({"posterior", "likelihood"})],
+        "standardize": [StrOptions({"domain"}), None],
         "settings": [Settings, None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -193,6 +201,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         validation_domain: Any = None,
         cv: int = 5,
         transport: str = "posterior",
+        standardize: str | None = None,
         settings: Settings | None = None,
         n_jobs: int | None = None,
         random_state: int | None = 0,
@@ -208,10 +217,12 @@ class StableFeatureBoosting(AdaptableClassifier):
         self.validation_domain = validation_domain
         self.cv = cv
         self.transport = transport
+        self.standardize = standardize
         self.settings = settings
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    domain_scale_: DomainScale | None = None
     unstable_columns_: Columns
     pooled_: PooledClassifier | None
     components_: PlayedComponents | None
@@ -246,7 +257,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         """Fit; return the held-out rows and their calibrated log-probabilities."""
         self._validate_params()
         choices = self._choices(self.settings)
-        X = self._check_input(X, reset=True)
+        X = self._checked(X, reset=True)
         domain = check_domain(sample_domain, X.shape[0])
         if sample_domain is None:
             warn(ONE_DOMAIN, AdaptationWarning)
@@ -260,6 +271,9 @@ class StableFeatureBoosting(AdaptableClassifier):
             # A row of weight zero is no row: it must not bring a class or a domain with it.
             X, y, domain, weight = _safe_indexing(X, used), y[used], domain[used], weight[used]
         self.classes_, labels = encode_labels(y)
+        self.domain_scale_ = None if self.standardize is None else DomainScale.of(X)
+        if self.domain_scale_ is not None:
+            X = self.domain_scale_.apply(X, domain, weight)
         encoded = (reads_numbers(self.stable), reads_numbers(self.unstable))
         along = self._along_components()
         self.stable_columns_, self.unstable_columns_, selector = choose_columns(
@@ -267,6 +281,9 @@ class StableFeatureBoosting(AdaptableClassifier):
         )
         if selector is not None:
             self.selector_ = selector
+        if self.domain_scale_ is not None:
+            read = self.stable_columns_.sources + self.unstable_columns_.sources
+            self.domain_scale_ = self.domain_scale_.among(read)
         # Taken once: of a frame that encodes them.
         stable_X = self.stable_columns_.take(X)
         unstable_X = self.unstable_columns_.take(X) if len(self.unstable_columns_) else None
@@ -328,12 +345,15 @@ class StableFeatureBoosting(AdaptableClassifier):
         return isinstance(self.unstable_features, str) and self.unstable_features == COMPONENTS
 
     def _facing(self, X: Any, sample_weight: Any) -> StableFeatureBoosting:
-        """Return the model for the rows of a new domain: with components, along theirs."""
+        """Return the model for the rows of a new domain: with components along theirs, or on their scale."""
         check_is_fitted(self)
-        if self.components_ is None:
-            return self
-        rows = used_rows(self._check_input(X, reset=False), sample_weight)
         facing = copy(self)
+        if self.domain_scale_ is not None:
+            X = self._checked(X, reset=False)
+            facing.domain_scale_ = self.domain_scale_.in_domain(X, check_weight(sample_weight, X.shape[0]))
+        if self.components_ is None:
+            return facing
+        rows = used_rows(facing._check_input(X), sample_weight)
         n_directions = self.components_.chosen
         facing.unstable_columns_ = Directions.of(self.stable_columns_, rows, n_directions, self.random_state)
         return facing
@@ -347,7 +367,7 @@ class StableFeatureBoosting(AdaptableClassifier):
 
     def answer_rows(self, X: Any, sample_weight: Any = None, parts: Parts | None = None) -> DomainData | None:
         """Rows as the candidates of answer="best" see them; None if that model has no pooled classifier."""
-        X = self._check_input(X, reset=False)
+        X = self._check_input(X)
         if self.pooled_ is None:
             return None
         weight = check_weight(sample_weight, X.shape[0])
@@ -395,7 +415,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         check_is_fitted(self)
         if self.pooled_ is None:
             return np.log(self.predict_stable_proba(X))
-        X = self._check_input(X, reset=False)
+        X = self._check_input(X)
         tell_filled(self, X)
         require_numbers(self, self.stable_columns_.take(X), self.unstable_columns_.take(X))
         numbers = self.pooled_.numbers(X)
@@ -406,7 +426,7 @@ class StableFeatureBoosting(AdaptableClassifier):
     def predict_stable_proba(self, X: Any) -> FloatArray:
         """f_S: calibrated probabilities from the stable features alone, of shape (n, K)."""
         check_is_fitted(self)
-        X = self._check_input(X, reset=False)
+        X = self._check_input(X)
         tell_filled(self, X, stable_only=True)
         return np.exp(self._calibrated(self.stable_columns_.take(X)))
 
@@ -420,7 +440,7 @@ class StableFeatureBoosting(AdaptableClassifier):
 
     def _read(self, X: Any) -> Parts:
         check_is_fitted(self)
-        X = self._check_input(X, reset=False)
+        X = self._check_input(X)
         tell_filled(self, X)
         return self._parts(X)
 
@@ -445,7 +465,7 @@ class StableFeatureBoosting(AdaptableClassifier):
 
     def _checked_parts(self, X: Any) -> Parts:
         check_is_fitted(self)
-        X = self._check_input(X, reset=False)
+        X = self._check_input(X)
         if not len(self.unstable_columns_):
             raise ValueError(
                 "There is nothing to adapt: every column is stable. Name stable_features or "
@@ -529,7 +549,12 @@ class StableFeatureBoosting(AdaptableClassifier):
 
     # -- input --------------------------------------------------------------------------------------
 
-    def _check_input(self, X: Any, *, reset: bool) -> Any:
+    def _check_input(self, X: Any, *, domain: Any = None) -> Any:
+        """What is read of rows: checked and, if so asked, standardised by the domain that they are of."""
+        X = self._checked(X, reset=False)
+        return X if self.domain_scale_ is None else self.domain_scale_.apply(X, domain)
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
         """Arrays are validated; DataFrames stay what they are, so that pipelines find their columns."""
         refuse_twins(X)
         if hasattr(X, "iloc") or is_frame(X):

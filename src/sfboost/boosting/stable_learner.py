@@ -136,7 +136,7 @@ def stable_terms(model: Any, row: Any) -> dict[str, Any] | None:
     scaler, last = steps
     if len(last.classes_) != len(model.classes_):
         return None
-    taken = model.stable_columns_.take(model._check_input(row, reset=False))
+    taken = model.stable_columns_.take(model._check_input(row))
     numbers = np.asarray(taken.toarray() if sparse.issparse(taken) else taken, dtype=np.float64)
     # One column of log-odds is the second class's, as it is for unstable features.
     coef = np.vstack([np.zeros_like(last.coef_), last.coef_]) if len(last.coef_) == 1 else last.coef_

@@ -222,6 +222,11 @@ def load_project(path: Path, trusted: Collection[str] = ()) -> Project:
             "columns itself, so that the command cannot know how to read a table: load it in Python with "
             "sfboost.load."
         )
+    if model.domain_scale_ is not None:
+        raise ValueError(
+            f"{path} is not loaded: it was fitted with standardize='domain', for whole batches of one "
+            "domain, and the command reads tables in blocks: load it in Python with sfboost.load."
+        )
     table = getattr(model, "table_", None)
     if table is None:
         roles = Roles(None, None, None, sets[0].sources, sets[1].sources)

@@ -38,6 +38,7 @@ TYPES: dict[str, str] = {
     "Decision": "sfboost.adaptation",
     "Directions": "sfboost.boosting.components",
     "DomainLeak": "sfboost.diagnostics.complementarity",
+    "DomainScale": "sfboost.boosting.domain_scale",
     "DomainSummary": "sfboost.adaptation",
     "Encoder": "sfboost.frames",
     "FeatureChange": "sfboost.shift",

@@ -89,7 +89,7 @@ def load(path: str | Path, *, trusted: Collection[Any] = ()) -> Any:
     >>> adaptation = sfboost.adapt(stable, y[:, None] + 0.1)
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "adaptation.sfb"
     >>> adaptation.save(path)
-    >>> sfboost.load(path).decision.kind
+    >>> sfboost.load(path).decision_
     'adapted'
     """
     return from_bytes(_bytes_of(path), type_names(trusted), f"{path} is not loaded")
