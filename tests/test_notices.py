@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import sfboost
-from sfboost.adaptation import AdaptationWarning
 from sfboost.heads import SoftLogisticRegression
 
 SOURCE = Path(sfboost.__file__).parent
@@ -35,28 +34,21 @@ WAYS = {
 }
 
 
-def score_with_gaps():
-    """`score` is scikit-learn's, and calls `predict` in the user's name."""
+def with_gaps(use):
     pandas = pytest.importorskip("pandas", reason="a frame is needed")
     frame = pandas.DataFrame(X, columns=["s", "u"])
     model = sfboost.StableFeatureBoosting(["s"]).fit(frame, Y, sample_domain=["a"] * 60)
-    model.score(frame.assign(s=np.nan), Y)
+    use(model, frame.assign(s=np.nan))
 
 
-WAYS["score of a model"] = score_with_gaps
+WAYS["predict_proba with gaps"] = lambda: with_gaps(lambda model, rows: model.predict_proba(rows))
+# `score` is scikit-learn's, and calls `predict` in the user's name.
+WAYS["score with gaps"] = lambda: with_gaps(lambda model, rows: model.score(rows, Y))
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_line_is_the_callers(way):
     assert told(WAYS[way]) == {Path(__file__)}
-
-
-def test_cells_that_are_filled_in_are_told_at_the_callers_line():
-    pandas = pytest.importorskip("pandas", reason="a frame is needed")
-    frame = pandas.DataFrame(X, columns=["a", "b"])
-    model = sfboost.StableFeatureBoosting(["a"]).fit(frame, Y, sample_domain=["a"] * 60)
-    gaps = frame.assign(a=frame["a"].where(frame.index > 3))
-    assert told(lambda: model.predict_proba(gaps)) == {Path(__file__)}
 
 
 def test_no_level_is_counted_by_hand_in_the_library():
@@ -72,10 +64,3 @@ def test_the_library_prints_nothing():
     ]
     printing = [path.name for path in rooms if re.search(r"^\s+print\(", path.read_text("utf-8"), re.M)]
     assert printing == []
-
-
-def test_a_warning_can_be_made_an_error_by_its_type():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", AdaptationWarning)
-        with pytest.raises(AdaptationWarning):
-            fitted().adapt(X[:30], settings=sfboost.Settings("paper"))

@@ -116,11 +116,7 @@ def given(folder):
     labels = np.where(np.arange(len(new)) < 20, (new["sick"] == "yes").astype(float), np.nan)
     return {
         **{"np": np, "sfboost": sfboost, "X": X, "y": y, "hospital": hospital, "d": hospital, "X_new": X_new},
-        **{
-            "model": model,
-            "forest": forest,
-            "labels": labels,
-        },
+        **{"model": model, "forest": forest, "labels": labels},
         **{"stable_proba": model.predict_proba(X_new), "X_unstable": X_new[["glucose_ward"]].to_numpy()},
     }
 

@@ -21,23 +21,6 @@ a, b = rng.normal(size=(300, 70)), rng.normal(size=(70, 33))
 np.save(sys.argv[1], a @ b)
 """
 
-TWO_PATHS = """
-import numpy as np
-import pytest
-
-rng = np.random.default_rng(0)
-A, B = rng.normal(size=(300, 70)), rng.normal(size=(70, 33))
-ALONE = np.array([row @ B for row in A])
-
-
-def test_equal_bits():
-    np.testing.assert_array_equal(A @ B, ALONE)
-
-
-def test_nearly_equal():
-    np.testing.assert_allclose(A @ B, ALONE, atol=1e-12)
-"""
-
 
 def under(kernel, *arguments):
     """Run Python with a kernel of OpenBLAS, or, where numpy uses another library, without numpy's own."""
@@ -64,16 +47,6 @@ def test_kernels_differ_in_the_last_bits_alone(tmp_path):
     np.testing.assert_allclose(*found, atol=1e-12)
     if np.array_equal(*found):
         pytest.skip("this processor has one of the kernels only")
-
-
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_whoever_asks_two_computations_for_equal_bits_is_found(tmp_path, kernel):
-    path = tmp_path / "test_two_paths.py"
-    path.write_text(TWO_PATHS, encoding="utf-8")
-    told = under(kernel, "-m", "pytest", "-q", "-p", "no:cacheprovider", path).stdout
-    assert "1 failed, 1 passed" in told
-    assert "FAILED" in told
-    assert "test_equal_bits" in told
 
 
 @pytest.mark.long

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -105,11 +105,3 @@ def test_nothing_is_claimed_where_nothing_moved_and_little_is_lost_where_x_u_did
     assert np.mean(claims) <= 0.2, told
     least = -_MAY_LOSE.get(situation, 0.005)
     assert all(np.mean(gain) >= least for gain in gains.values()), told
-
-
-def test_worlds_are_what_they_are_called():
-    _, _, domain, (X_new, y_new), (X_turned, y_turned) = replace(World(), n_rows=50).draw(0)
-    assert len(set(domain)) == 4
-    np.testing.assert_array_equal(y_new, y_turned)
-    np.testing.assert_allclose(X_new[:, :3], X_turned[:, :3])
-    assert not np.allclose(X_new[:, 3:], X_turned[:, 3:])

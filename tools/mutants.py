@@ -76,10 +76,6 @@ MUTANTS = [
         "tests/calibration",
         ("without - _LEAST_GAIN / len(y)", "without + _LEAST_GAIN / len(y)"),
         ("(weight[rows].sum() * len(groups))", "(weight.sum() * len(groups))"),
-        (
-            "0.0 if self.bias is None else self.bias / other.temperature",
-            "0.0 if self.bias is None else self.bias",
-        ),
         ("(1.0 - noise.sum()) * np.exp(log_proba) + noise", "np.exp(log_proba) + noise"),
         (
             "None if isinstance(shift, float) else shift / temperature",
@@ -89,7 +85,7 @@ MUTANTS = [
     *_of(
         "calibration/reliability.py",
         "tests/calibration",
-        ("np.ceil(confidence * n_bins).astype(np.intp) - 1", "np.floor(confidence * n_bins).astype(np.intp)"),
+        ("np.ceil(confidence * N_BINS).astype(np.intp) - 1", "np.floor(confidence * N_BINS).astype(np.intp)"),
         ("right - weight * confidence", "right - confidence"),
     ),
     *_of(

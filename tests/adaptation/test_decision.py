@@ -10,8 +10,8 @@ from joints import GaussianFamily, draw_anticausal
 from sfboost import AdaptationRefused, AdaptationWarning, Settings, Training
 from sfboost.adaptation import StableEvidence, adapt
 from sfboost.adaptation.decision import Amount
+from sfboost.adaptation.problem import UNKNOWN, Problem
 from sfboost.heads import SoftLogisticRegression
-from sfboost.marginal import PseudoLabelStatistics
 
 
 def rows(n, agreement=0.1):
@@ -125,5 +125,5 @@ def test_the_labels_that_are_told_are_those_that_are_decided_by(n):
     worth = int(re.search(r"(?:worth|as much as) (\d+) labels", adaptation.decision.reason).group(1))
     assert (worth >= 110) == (adaptation.decision.kind == "adapted")
     assert any("need 110" in str(warning.message) for warning in told) == (worth < 110)
-    statistics = PseudoLabelStatistics.from_proba(np.column_stack([1.0 - stable, stable]))
-    assert Amount(statistics, n, 10, statistics.prior).is_wide == (worth < 110)  # else nothing is shrunk
+    problem = Problem(np.column_stack([1.0 - stable, stable]), X, np.full(n, UNKNOWN), np.ones(n))
+    assert Amount(problem).is_wide == (worth < 110)  # else nothing is shrunk

@@ -10,7 +10,6 @@ from sklearn.svm import LinearSVC
 from sfboost import Settings
 from sfboost.adaptation import adapt
 from sfboost.adaptation.standardize import Standardizer
-from sfboost.heads import AdamLogisticRegression
 
 X, Y = draw_anticausal(400, 0.1, seed=0)
 STABLE, UNSTABLE = np.where(X[:, 0] > 0, 0.75, 0.25), X[:, 1:]
@@ -45,7 +44,6 @@ def with_value(value):
         ({"settings": Settings(method="magic")}, "use one of"),
         ({"settings": Settings(correction="magic")}, "correction='magic' is not known"),
         ({"settings": Settings(pseudo_labels="magic")}, "pseudo_labels='magic' is not known"),
-        ({"settings": Settings(labelled_risk="magic")}, "labelled_risk='magic' is not known"),
         ({"settings": Settings(rounds=0)}, "whole number from 1 on"),
         ({"settings": Settings(rounds=3.5)}, "whole number from 1 on"),
         ({"settings": Settings(rounds=1)}, "post-hoc correction alone"),
@@ -56,15 +54,6 @@ def with_value(value):
         ({"settings": Settings(l2=0.0)}, "positive number"),
         ({"settings": Settings(l2="strong")}, "positive number"),
         ({"settings": Settings(standardize="yes")}, "standardize='yes' is not known"),
-        ({"settings": Settings(labelled_risk="joint", head=LogisticRegression())}, "needs our logistic head"),
-        (
-            {"settings": Settings(labelled_risk="joint", head=AdamLogisticRegression())},
-            "needs our logistic head",
-        ),
-        (
-            {"settings": Settings(labelled_risk="joint", correction="posthoc")},
-            'goes with correction="likelihood"',
-        ),
         ({"settings": Settings(pseudo_labels="hard")}, 'go with "posthoc"'),
     ],
 )

@@ -56,15 +56,6 @@ def test_the_gain_is_that_of_rows_that_a_head_did_not_see(container, monkeypatch
     assert cross.gain == pytest.approx(scores.mean(), abs=1e-12)
 
 
-def test_a_row_of_weight_two_is_that_row_twice_for_a_given_penalty():
-    stable, X = draw(600)
-    weight = np.random.default_rng(0).integers(1, 4, 600)
-    rows = np.repeat(np.arange(600), weight)
-    weighted = adapt(stable, X, sample_weight=weight, settings=Settings(l2=1e-3), refuse=False)
-    copied = adapt(stable[rows], X[rows], settings=Settings(l2=1e-3), refuse=False)
-    np.testing.assert_allclose(weighted.predict_proba(stable, X), copied.predict_proba(stable, X), atol=1e-4)
-
-
 def test_the_chosen_penalty_counts_a_weighted_row_as_one_observation():
     """Only ratios of weights matter; unequal ones make the rows worth (Σw)² / Σw², copies make them more."""
     stable, X = draw(600)

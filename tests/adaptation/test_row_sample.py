@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sfboost.adaptation.row_sample import RowSketch, row_keys
+from sfboost.adaptation.row_sample import draw_rows, row_keys
 
 
 def keys_of(stable, X):
@@ -48,7 +48,7 @@ def test_a_sample_of_copies_has_the_shares_of_the_table(n_distinct):
     X[:, 0] = np.arange(n_distinct) % 4
     rows = rng.choice(n_distinct, 40_000, p=rng.dirichlet(np.ones(n_distinct)))
     rows = rows[np.argsort(X[rows, 0], kind="stable")]  # sorted, as tables often are
-    drawn = RowSketch.of(keys_of(stable, X)[rows], 4000).draw(4000)
+    drawn = draw_rows(keys_of(stable, X)[rows], 4000)
     assert len(drawn) == 4000
     there = np.bincount(X[rows, 0].astype(int), minlength=4) / len(rows)
     here = np.bincount(X[rows[drawn], 0].astype(int), minlength=4) / len(drawn)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sfboost import AdaptationRefused, Settings, Training
-from sfboost.adaptation import DomainHead, adapt
+from sfboost.adaptation import DomainSummary, adapt
 from sfboost.adaptation.fitting import fit_unstable
 from sfboost.adaptation.problem import UNKNOWN, Problem
 from sfboost.adaptation.regularisation import _Effective
@@ -31,7 +31,7 @@ def unlabelled(stable, X, **more):
 def domain_head(X, y, sign=1.0):
     head = SoftLogisticRegression(l2=0.03).fit_soft(X, np.eye(2)[y])
     head.coef_ = sign * head.coef_
-    return DomainHead("a", len(y), np.array([0.5, 0.5]), head, np.zeros(X.shape[1]), np.ones(X.shape[1]))
+    return DomainSummary("a", len(y), np.array([0.5, 0.5]), head, np.zeros(X.shape[1]), np.ones(X.shape[1]))
 
 
 def test_1833_rows_carry_452_parameters_that_are_shrunk():

@@ -26,7 +26,7 @@ def turned():
     """Twelve shops in mixed order, every fourth of which has its unstable features mirrored."""
     rng = np.random.default_rng(1)
     X, y, domain = draw(300, [1.1, 1.0, 0.9, 1.0], rng)
-    model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, sample_domain=domain)
+    model = StableFeatureBoosting(stable_features=[0, 1], learner=None).fit(X, y, sample_domain=domain)
     slopes = np.where(np.arange(12) % 4 == 0, -1.0, 1.0)
     X, y, shop = draw(150, slopes, rng)
     order = rng.permutation(len(y))
@@ -126,7 +126,7 @@ def test_what_is_filled_in_is_told_once_of_all_rows():
     rng = np.random.default_rng(0)
     X, y, shop = draw(60, [1.0, 1.0, 0.9], rng)
     frame = pd.DataFrame(X, columns=list("abcd"))
-    model = StableFeatureBoosting(["a", "b"]).fit(frame, y, sample_domain=shop)
+    model = StableFeatureBoosting(["a", "b"], learner=None).fit(frame, y, sample_domain=shop)
     frame.loc[::5, "c"] = np.nan
     with pytest.warns(sfboost.frames.EncodingWarning) as told:
         many = model.adapt(frame, sample_domain=shop)

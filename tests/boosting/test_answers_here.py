@@ -21,7 +21,7 @@ def hospitals():
 @pytest.fixture(scope="module")
 def model(hospitals):
     X, y, domain = hospitals
-    return StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=domain)
+    return StableFeatureBoosting([0], [1], learner=None).fit(X, y, sample_domain=domain)
 
 
 def test_no_figures_where_the_rows_contradict_the_assumptions(model):
@@ -71,7 +71,9 @@ def test_an_adapted_models_sets_cover_in_new_domains_and_survive_the_file(tmp_pa
     rng = np.random.default_rng(0)
     X, y = drawn_hospitals(rng, rng.normal(0.0, 1.5, 6))
     rows = (X.reshape(-1, 2), y.ravel(), np.repeat(np.arange(6), 400))
-    model = StableFeatureBoosting([0], [1], settings=Settings("paper")).fit(*rows[:2], sample_domain=rows[2])
+    model = StableFeatureBoosting([0], [1], learner=None, settings=Settings("paper")).fit(
+        *rows[:2], sample_domain=rows[2]
+    )
     with pytest.raises(ValueError, match="calibrate_sets"):
         model.adapt(X[0]).predict_set(X[0])
     model.calibrate_sets(*rows)

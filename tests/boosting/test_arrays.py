@@ -4,10 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
-from gaussian_domains import AS_IT_WAS, MIRRORED_U, rows, source_rows
+from gaussian_domains import AS_IT_WAS, MIRRORED_U, fitted, rows, source_rows
 
 import sfboost
-from sfboost import AdaptationRefused, StableFeatureBoosting, Training
+from sfboost import AdaptationRefused, Training
 from sfboost_lab.testing import Dials, simulate
 
 
@@ -15,7 +15,7 @@ from sfboost_lab.testing import Dials, simulate
 def source():
     """An estimator, and what its f_S and X_U teach as arrays."""
     X, y, domain = source_rows(np.random.default_rng(0))
-    model = StableFeatureBoosting([0, 1], [2, 3]).fit(X, y, sample_domain=domain)
+    model = fitted(np.random.default_rng(0))
     return model, sfboost.learn_training(model.predict_stable_proba(X), X[:, 2:], y, domain)
 
 

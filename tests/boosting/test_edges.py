@@ -35,7 +35,7 @@ X_NEW, Y_NEW = draw(300, -1.0, 1)
 
 @pytest.fixture(scope="module")
 def model():
-    return StableFeatureBoosting([0]).fit(X, Y, sample_domain=DOMAIN)
+    return StableFeatureBoosting([0], learner=None).fit(X, Y, sample_domain=DOMAIN)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,11 @@ def stable(model):
 def test_the_unit_of_a_column_does_not_matter(model, scale):
     plain = model.adapt(X_NEW).predict_proba(X_NEW)
     for unit in ([1, scale, scale], [scale, 1, 1], [1, scale, 1 / scale]):
-        there = StableFeatureBoosting([0]).fit(X * unit, Y, sample_domain=DOMAIN).adapt(X_NEW * unit)
+        there = (
+            StableFeatureBoosting([0], learner=None)
+            .fit(X * unit, Y, sample_domain=DOMAIN)
+            .adapt(X_NEW * unit)
+        )
         np.testing.assert_allclose(there.predict_proba(X_NEW * unit), plain, atol=1e-5)
 
 

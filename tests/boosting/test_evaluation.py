@@ -8,7 +8,7 @@ from sfboost import Settings, StableFeatureBoosting, adapted_scorer
 from sfboost.boosting import METRICS, evaluation, score_predictions
 from sfboost.boosting.scored_domains import COMPARED
 
-PAPER = StableFeatureBoosting([0], [1], settings=Settings("paper"))
+MODEL = StableFeatureBoosting([0], [1], learner=None)
 
 
 def wards(agreements=(0.9, 0.8, 0.1), n=1500):
@@ -19,7 +19,7 @@ def wards(agreements=(0.9, 0.8, 0.1), n=1500):
 
 def test_each_domain_plays_the_new_one():
     X, y, domain = wards()
-    result = StableFeatureBoosting([0], [1]).evaluate(X, y, domain, answer="safe")
+    result = MODEL.evaluate(X, y, domain, answer="safe")
     flipped = {d.domain: d.scores for d in result.domains}["agreement 0.1"]
     assert flipped["stable"]["accuracy"] == pytest.approx(0.75, abs=0.04)
     assert flipped["answer"]["accuracy"] == pytest.approx(0.90, abs=0.03)
@@ -31,7 +31,7 @@ def test_each_domain_plays_the_new_one():
 
 @pytest.fixture(scope="module")
 def best():
-    return StableFeatureBoosting([0], [1]).evaluate(*wards(n=400))
+    return MODEL.evaluate(*wards(n=400))
 
 
 def test_it_prints_and_exports(best):
@@ -44,7 +44,7 @@ def test_it_prints_and_exports(best):
 
 
 def test_the_regret_is_what_the_best_candidate_has_beyond_the_answer(best):
-    safe = StableFeatureBoosting([0], [1]).evaluate(*wards(n=400), answer="safe")
+    safe = MODEL.evaluate(*wards(n=400), answer="safe")
     for d in best.domains:
         assert {"stable", "pooled", "boosted"} <= set(d.candidates)
         for method in ("stable", "pooled"):
@@ -87,7 +87,7 @@ def test_permuted_labels_of_the_new_domain_change_no_byte_of_what_declares_no_la
     last = np.flatnonzero(domain == "agreement 0.1")
     runs = []
     for labels in (y, permute_within(y, last)):
-        result = StableFeatureBoosting([0], [1]).evaluate(X, labels, domain)
+        result = MODEL.evaluate(X, labels, domain)
         # The permuted domain is the last one: its candidates, the answer and, last of all, with labels.
         runs.append(scored[-len(result.domains[-1].candidates) - 2 :])
     first, second = runs
@@ -99,8 +99,7 @@ def test_permuted_labels_of_the_new_domain_change_no_byte_of_what_declares_no_la
 def test_the_scorer_does_not_pass_labels_on(scored):
     X, y, domain = wards(n=400)
     new = domain == "agreement 0.1"
-    model = StableFeatureBoosting([0], [1])
-    model.fit(X[~new], y[~new], sample_domain=domain[~new])
+    model = clone(MODEL).fit(X[~new], y[~new], sample_domain=domain[~new])
     for labels in (y[new], np.random.default_rng(0).permutation(y[new])):
         adapted_scorer()(model, X[new], labels)
     assert scored[0] == scored[1]
@@ -110,7 +109,7 @@ def test_a_tiny_domain_is_skipped_and_a_validation_domain_may_be_the_new_one():
     X, y, domain = wards(n=400)
     domain = domain.astype(object)
     domain[:3] = "tiny"
-    model = StableFeatureBoosting([0], [1], validation_domain="agreement 0.8")
+    model = clone(MODEL).set_params(validation_domain="agreement 0.8")
     result = model.evaluate(X, y, domain)
     by_name = {d.domain: d for d in result.domains}
     assert by_name["tiny"].decision == "skipped"
@@ -123,19 +122,19 @@ def test_many_domains_are_left_out_in_groups_and_answered_each_by_itself(monkeyp
     """As by hand; and one by one where groups would take a class away."""
     X, y, domain = wards(agreements=(0.9, 0.8, 0.7, 0.1), n=150)
     names = list(dict.fromkeys(domain))
-    model, alone = StableFeatureBoosting([0], [1]), {}
+    alone = {}
     for together in (names[::2], names[1::2]):
         rest = ~np.isin(domain, together)
-        fitted = clone(model).fit(X[rest], y[rest], sample_domain=domain[rest])
+        fitted = clone(MODEL).fit(X[rest], y[rest], sample_domain=domain[rest])
         for name in together:
             here = domain == name
             alone[name] = evaluation.compare_on_domain(fitted, X[here], y[here])
     monkeypatch.setattr(evaluation, "MOST_FITS", 2)
-    for one in model.evaluate(X, y, domain).domains:
+    for one in MODEL.evaluate(X, y, domain).domains:
         assert one.decision == alone[one.domain].decision
         assert one.scores == alone[one.domain].scores
     third = np.where(np.isin(domain, names[::2]) & (np.arange(len(y)) % 3 == 0), 2, y)
-    result = PAPER.evaluate(X, third, domain)
+    result = MODEL.evaluate(X, third, domain)
     assert [d.domain for d in result.domains] == names
     assert np.isfinite(result.mean("answer"))
 
@@ -151,7 +150,7 @@ def test_many_domains_are_left_out_in_groups_and_answered_each_by_itself(monkeyp
 def test_bad_input(change, sentence):
     X, y, domain = wards(n=400)
     with pytest.raises(ValueError, match=sentence):
-        StableFeatureBoosting([0], [1]).evaluate(**({"X": X, "y": y, "sample_domain": domain} | change))
+        MODEL.evaluate(**({"X": X, "y": y, "sample_domain": domain} | change))
 
 
 def test_scores_equal_those_of_scikit_learn():
@@ -168,7 +167,7 @@ def test_scores_equal_those_of_scikit_learn():
 def test_the_scorer_adapts_to_each_domain_and_negates_losses():
     X, y, domain = wards((0.9, 0.8, 0.85, 0.1))
     rest = np.isin(domain, ["agreement 0.9", "agreement 0.8"])
-    model = StableFeatureBoosting([0], [1]).fit(X[rest], y[rest], domain[rest])
+    model = clone(MODEL).fit(X[rest], y[rest], domain[rest])
     mixed = adapted_scorer("accuracy")(model, X[~rest], y[~rest])
     apart = adapted_scorer("accuracy")(model, X[~rest], y[~rest], sample_domain=domain[~rest])
     assert apart == pytest.approx(0.875, abs=0.03)  # 0.85 as trained and 0.9 turned round
@@ -182,23 +181,22 @@ def test_the_scorer_adapts_to_each_domain_and_negates_losses():
 
 def test_answers_are_compared_by_the_metric_that_is_asked_for():
     X, y, domain = wards(n=400)
-    model = StableFeatureBoosting([0], [1])
-    result = model.evaluate(X, y, domain, metric="log_loss")
+    result = MODEL.evaluate(X, y, domain, metric="log_loss")
     assert str(result).splitlines()[0].startswith("log loss")
     for d in result.domains:
         assert d.best == min(d.candidates, key=d.candidates.get)
         assert d.regret == pytest.approx(d.scores["answer"]["log_loss"] - d.candidates[d.best])
     assert result.gain == pytest.approx(result.mean("stable", "log_loss") - result.mean("answer", "log_loss"))
     with pytest.raises(ValueError, match="cost needs costs"):
-        model.evaluate(X, y, domain, metric="cost")
+        MODEL.evaluate(X, y, domain, metric="cost")
     with pytest.raises(ValueError, match="use one of accuracy, balanced_accuracy"):
-        model.evaluate(X, y, domain, metric="f1")
+        MODEL.evaluate(X, y, domain, metric="f1")
 
 
 def test_costs_reach_what_is_told_and_what_is_decided():
     X, y, domain = wards(agreements=(0.9, 0.8, 0.85), n=400)
     costs = np.array([[0.0, 1.0], [8.0, 0.0]])
-    model = StableFeatureBoosting([0], [1], settings=Settings(costs=costs)).fit(X, y, sample_domain=domain)
+    model = clone(MODEL).set_params(settings=Settings(costs=costs)).fit(X, y, sample_domain=domain)
     X_new, y_new = draw_anticausal(1000, 0.1, 9)
     adapted = model.adapt(X_new)
     for decides in (model, adapted):
@@ -219,7 +217,7 @@ def test_balanced_accuracy_decides_as_it_counts():
     y = (rng.random(3000) < 0.1).astype(int)
     X = 1.5 * y[:, None] + rng.normal(size=(3000, 2))
     domain = np.repeat(["a", "b", "c"], 1000)
-    model = StableFeatureBoosting([0], [1], settings=Settings(metric="balanced_accuracy")).fit(X, y, domain)
+    model = clone(MODEL).set_params(settings=Settings(metric="balanced_accuracy")).fit(X, y, domain)
     shares = model.training_.source_prior
     for one in (model, model.adapt(X)):
         proba = one.predict_proba(X)

@@ -38,7 +38,7 @@ def draw(n, agreement, seed, library="pandas"):
 @lru_cache
 def fitted(library="pandas"):
     frame, y = draw(3000, 0.9, 0, library)
-    model = StableFeatureBoosting(["stable", "smokes"], ["colour"])
+    model = StableFeatureBoosting(["stable", "smokes"], ["colour"], learner=None)
     return model.fit(frame, y, sample_domain=np.arange(3000) % 2)
 
 
@@ -123,7 +123,7 @@ def test_no_cell_is_filled_in_silence():
 def test_many_fits_tell_once_what_is_filled_in_and_at_the_callers_line():
     frame, y = draw(600, 0.9, 0)
     domain = np.arange(600) % 3
-    model = StableFeatureBoosting(["stable", "smokes"], ["colour"])
+    model = StableFeatureBoosting(["stable", "smokes"], ["colour"], learner=None)
 
     def heard(call):
         with warnings.catch_warnings(record=True) as all_of_them:

@@ -18,7 +18,7 @@ def test_the_estimator_on_a_table_does_not_fall_below_the_stable_columns(prior, 
     named, unstable, y, domain = family.training(4000, rng)
     X = np.hstack([columns(named, k), columns(unstable, k)])
     own = list(range(X.shape[1] // 2))
-    model = StableFeatureBoosting(own).fit(X, y, sample_domain=domain)
+    model = StableFeatureBoosting(own, learner=None).fit(X, y, sample_domain=domain)
     named, unstable, y = family.draw(8000, agreement, rng)
     X = np.hstack([columns(named, k), columns(unstable, k)])
     stable = model.predict_stable_proba(X)
@@ -32,6 +32,6 @@ def test_a_prefit_classifier_that_names_the_frequent_class_is_not_suspected(recw
     y = (np.arange(4000) % 500 == 0).astype(int)
     X = y[:, None] + rng.normal(size=(4000, 2))
     prefit = FrozenEstimator(DummyClassifier().fit(X, y))
-    model = StableFeatureBoosting([0], stable=prefit)
+    model = StableFeatureBoosting([0], stable=prefit, learner=None)
     model.fit(X, y, sample_domain=np.repeat([0, 1], 2000))
     assert not [w for w in recwarn if "nearly every row" in str(w.message)]

@@ -8,7 +8,7 @@ from gaussian_domains import AS_IT_WAS, MIRRORED_S, MIRRORED_U, fitted, rows
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from sfboost import Settings, StableFeatureBoosting
-from sfboost.choice import best_answer
+from sfboost.choice.predictors import relearn
 
 
 def brier(answer, X, y):
@@ -118,8 +118,8 @@ def test_what_is_learned_anew_of_weighted_rows_by_itself_is_what_adapting_learne
     weight, choices = 1.0 + 2.0 * y, Settings().resolved(transport=transport)
     adapted = model.adapt(X, sample_weight=weight)
     here = model.answer_rows(X, weight)
-    alone = best_answer(here, model.training_.record, choices, model.classes_)
-    found, expected = (np.exp(one.answers["boosted"].log_proba(here)) for one in (alone, adapted.best))
+    alone = relearn(here, choices, model.training_.record.prior, model.classes_)
+    found, expected = (np.exp(one.log_proba(here)) for one in (alone, adapted.best.answers["boosted"]))
     np.testing.assert_allclose(found, expected, atol=1e-3)
 
 

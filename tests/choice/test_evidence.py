@@ -47,7 +47,9 @@ def test_probabilities_alone_are_measured_by_the_stable_predictor():
 def test_features_that_repeat_the_stable_ones_speak_for_them(turned):
     parts = [copies(seed) for seed in range(3)]
     X, y = np.vstack([np.hstack(part[:2]) for part in parts]), np.concatenate([part[2] for part in parts])
-    model = sfboost.StableFeatureBoosting([0, 1, 2]).fit(X, y, sample_domain=np.repeat([0, 1, 2], 400))
+    model = sfboost.StableFeatureBoosting([0, 1, 2], learner=None).fit(
+        X, y, sample_domain=np.repeat([0, 1, 2], 400)
+    )
     S, U, _ = copies(7, turned=turned)
     change = model.adapt(np.hstack([S, U])).shift_.unstable
     assert min(change.own.values()) > 0.1
@@ -69,7 +71,7 @@ def test_trees_do_not_hide_what_was_shuffled():
     parts = [domain(seed) for seed in (200, 201, 202)]
     X, y = np.vstack([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
     trees = HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=15, random_state=0)
-    model = sfboost.StableFeatureBoosting([0, 1, 2], stable=trees)
+    model = sfboost.StableFeatureBoosting([0, 1, 2], stable=trees, learner=None)
     model.fit(X, y, sample_domain=np.repeat([0, 1, 2], 1000))
     X_new, _ = domain(250)
     before = model.adapt(X_new).shift_.unstable

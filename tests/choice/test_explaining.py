@@ -2,26 +2,22 @@
 
 import numpy as np
 import pytest
+from gaussian_domains import MIRRORED_U, fitted, rows
 
-from sfboost import Settings, StableFeatureBoosting
-
-
-def drawn(agreement, n, seed):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, 2, n)
-    u = np.where(rng.random(n) < agreement, y, 1 - y) + rng.normal(0, 0.3, n)
-    return np.c_[y + rng.normal(0, 1.0, n), y + rng.normal(0, 1.5, n), u], y
+from sfboost import Settings
 
 
 @pytest.fixture(scope="module")
 def model():
-    parts = [drawn(agreement, 800, seed) for seed, agreement in enumerate((0.85, 0.9, 0.8))]
-    X, y = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return StableFeatureBoosting([0, 1]).fit(X, y, np.repeat(["p", "q", "r"], 800))
+    return fitted(np.random.default_rng(0), 800, 3)
 
 
-def test_a_pooled_answer_is_accounted_for_by_all_features(model):
-    new = drawn(0.85, 800, 7)[0]
+@pytest.fixture(scope="module")
+def new():
+    return rows(np.random.default_rng(7), 800)[0]
+
+
+def test_a_pooled_answer_is_accounted_for_by_all_features(model, new):
     adapted = model.adapt(new)
     assert set(adapted.weights_) == {"pooled"}
     why = adapted.explain(new[3])
@@ -30,20 +26,18 @@ def test_a_pooled_answer_is_accounted_for_by_all_features(model):
     np.testing.assert_allclose(why.joint, adapted.predict_log_proba(new[3:4])[0])
     total = why.features.sum(axis=0) + why.stable_features.sum(axis=0) + why.baseline
     np.testing.assert_allclose(total, why.joint)
-    assert len(why.stable_names) == 2
-    assert len(why.feature_names) == 1
+    assert len(why.stable_names) == len(why.feature_names) == 2
     np.testing.assert_allclose([*why.stable_values, *why.feature_values], new[3])
     assert "stable" not in str(why)
 
 
-def test_what_a_feature_adds_is_what_the_answer_says_less_for_its_expected_value(model):
-    new = drawn(0.85, 800, 7)[0]
+def test_what_a_feature_adds_is_what_the_answer_says_less_for_its_expected_value(model, new):
     adapted, row = model.adapt(new), new[3:4]
     rows, feature_model = model.answer_rows(row), model.training_.record.feature_model
-    for column in range(3):
+    for column in range(4):
         S, U = feature_model.expected(rows, np.array([column]))
         expected = np.hstack([S, U])
-        others = [k for k in range(3) if k != column]
+        others = [k for k in range(4) if k != column]
         np.testing.assert_allclose(expected[:, others], row[:, others])
         assert abs(expected[0, column] - row[0, column]) > 1e-3
         why = adapted.explain(row)
@@ -53,7 +47,7 @@ def test_what_a_feature_adds_is_what_the_answer_says_less_for_its_expected_value
 
 
 def test_the_stable_and_unstable_parts_are_shown_where_sfb_is_the_answer(model):
-    new = drawn(0.1, 800, 7)[0]
+    new = rows(np.random.default_rng(7), 800, MIRRORED_U)[0]
     why = model.adapt(new, settings=Settings("paper")).explain(new[3])
     assert why.stable is not None
     assert "log unstable" in str(why)

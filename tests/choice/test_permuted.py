@@ -34,7 +34,7 @@ def test_permuted_classes_are_answered_no_worse_than_by_stable_features_or_by_sf
         return np.hstack([stable[y], seen[(y - turn) % N_CLASSES]]) + rng.normal(size=(n, 6)), y
 
     X, y = (np.concatenate(part) for part in zip(*(rows(1000) for _ in range(3)), strict=True))
-    model = StableFeatureBoosting([0, 1, 2], [3, 4, 5], stable=LEARNERS[learner])
+    model = StableFeatureBoosting([0, 1, 2], [3, 4, 5], stable=LEARNERS[learner], learner=None)
     model.fit(X, y, sample_domain=np.repeat(["a", "b", "c"], 1000))
     X_new, y_new = rows(2000, turn=1)
     with warnings.catch_warnings():

@@ -99,7 +99,9 @@ def hospitals():
 
     parts = [rows(300, 0.5) for _ in range(3)]
     X, y = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-    model = StableFeatureBoosting([0, 1], [2]).fit(X, y, sample_domain=np.repeat(list("abc"), 300))
+    model = StableFeatureBoosting([0, 1], [2], learner=None).fit(
+        X, y, sample_domain=np.repeat(list("abc"), 300)
+    )
     return model, *rows(400, 0.9)
 
 
@@ -136,7 +138,9 @@ def test_one_training_domain_is_enough_for_labels_to_help(hospitals, bias, tmp_p
     rng = np.random.default_rng(1)
     own = (rng.random(300) < 0.5).astype(int)
     at = np.column_stack([own + rng.normal(size=300) for _ in range(3)])
-    model = StableFeatureBoosting([0, 1], [2], calibration_bias=bias).fit(at, own, sample_domain=["a"] * 300)
+    model = StableFeatureBoosting([0, 1], [2], learner=None, calibration_bias=bias).fit(
+        at, own, sample_domain=["a"] * 300
+    )
     rows = np.random.default_rng(0).permutation(400)[:40]
     others = np.setdiff1d(np.arange(400), rows)
     before, after = model.adapt(X), model.adapt(X, some(y, rows))

@@ -16,19 +16,17 @@ def test_pooled_rows_remember_their_domain():
     assert y.tolist() == [0, 1, 0, 1, 0]
 
 
-def test_a_domain_cannot_train_and_test():
-    with pytest.raises(ValueError, match="both training and test"):
-        Dataset("made", (domain("a"),), train=("a",), test=("a",))
-
-
-def test_a_role_must_name_a_domain():
-    with pytest.raises(ValueError, match=r"names \['b'\] as test"):
-        Dataset("made", (domain("a"),), train=("a",), test=("b",))
-
-
-def test_two_domains_of_one_name_are_refused():
-    with pytest.raises(ValueError, match="two domains of one name"):
-        Dataset("made", (domain("a"), domain("a")), train=("a",), test=())
+@pytest.mark.parametrize(
+    ("domains", "test", "sentence"),
+    [
+        (["a"], ["a"], "both training and test"),
+        (["a"], ["b"], r"names \['b'\] as test"),
+        (["a", "a"], [], "two domains of one name"),
+    ],
+)
+def test_what_no_data_set_can_be_is_refused(domains, test, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Dataset("made", tuple(map(domain, domains)), train=("a",), test=tuple(test))
 
 
 def test_rows_and_labels_must_match():

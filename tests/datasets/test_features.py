@@ -62,22 +62,12 @@ def test_features_are_those_of_the_network(photo):
         np.testing.assert_allclose(whole._fc(torch.tensor(made)), logits, rtol=1e-3, atol=1e-3)
 
 
-def test_a_second_run_looks_at_nothing(photo, seen):
+def test_the_cache_goes_by_content_and_size_not_by_place(folder, photo, tmp_path, seen):
     first = extract(photo, SMALL)
-    assert sum(seen) == 15
-    np.testing.assert_array_equal(extract(photo, SMALL), first)
-    assert sum(seen) == 15
-
-
-def test_the_cache_goes_by_content_not_by_place(folder, photo, tmp_path, seen):
     shutil.copytree(folder, tmp_path / "elsewhere")
-    elsewhere = image_folder(tmp_path / "elsewhere").domain("photo").X
-    np.testing.assert_array_equal(extract(photo, SMALL), extract(elsewhere, SMALL))
+    for pictures in (photo, image_folder(tmp_path / "elsewhere").domain("photo").X):
+        np.testing.assert_array_equal(extract(pictures, SMALL), first)
     assert sum(seen) == 15
-
-
-def test_another_size_is_another_entry(photo, seen):
-    extract(photo, SMALL)
     extract(photo, EfficientNetFeatures(size=40))
     assert sum(seen) == 30
 

@@ -85,7 +85,7 @@ def test_a_decision_tree_adapts_where_complementarity_is_exact():
         rng = np.random.default_rng(seed)
         parts = [draw(1500, rng, agreement=a) for a in (2.0, 1.0)]
         table = np.vstack([np.column_stack(part[:2]) for part in parts])
-        model = StableFeatureBoosting([0, 1, 2, 3], stable=DecisionTreeClassifier(max_depth=2))
+        model = StableFeatureBoosting([0, 1, 2, 3], stable=DecisionTreeClassifier(max_depth=2), learner=None)
         model.fit(table, np.concatenate([part[2] for part in parts]), np.repeat(["a", "b"], 1500))
         X, U, y = draw(3000, rng, agreement=-2.0)
         new = np.column_stack([X, U])

@@ -100,7 +100,7 @@ def test_a_clear_violation_is_called_one(check, rows):
 def fitted_rows(dials, seed=0):
     problem = simulate(dials, seed)
     X, y, domain = problem.training_rows()
-    model = StableFeatureBoosting(stable_features=list(range(problem.n_stable)))
+    model = StableFeatureBoosting(list(range(problem.n_stable)), learner=None)
     return CheckInputs(held_out_rows(model, X, y, domain))
 
 
@@ -224,7 +224,7 @@ def test_the_verdicts_on_the_counter_examples_are_those_of_the_docs(name):
 def test_a_leak_that_only_the_new_domain_has_is_noticed_and_the_stable_predictor_kept():
     problem = simulate(with_dials(new_violation=0.9, covariate_shift=0.3), seed=3)
     X, y, domain = problem.training_rows()
-    model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, domain)
+    model = StableFeatureBoosting([0, 1], learner=None).fit(X, y, domain)
     with pytest.warns(AdaptationRefused, match="X_U follows f_S within a class"):
         kept = model.adapt(problem.new.X, answer="safe")
     assert kept.decision_ == "kept stable"

@@ -22,7 +22,7 @@ def scores(problem):
     X, y, domain = problem.training_rows()
     found = {}
     for stability in ("posterior", "likelihood"):
-        model = StableFeatureBoosting(stable_features=[0, 1], transport=stability).fit(X, y, domain)
+        model = StableFeatureBoosting([0, 1], learner=None, transport=stability).fit(X, y, domain)
         right, learned = learned_anew(model, problem.new.X, problem.new.y)
         found[stability] = right, learned.prior[1]
     return found

@@ -85,7 +85,6 @@ def test_the_intervals_cover_the_truth_as_often_as_they_say():
         found = estimate_performance(
             law.stable_posterior[s],
             lambda i, k, s=s, u=u: believed[s[i], u[k]],
-            pairings=3,
             random_state=seed,
         )
         hits.append(found.lower["accuracy"] <= accuracy <= found.upper["accuracy"])

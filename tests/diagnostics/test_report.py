@@ -15,7 +15,7 @@ from sfboost_lab.testing import Dials, simulate
 def report():
     problem = simulate(Dials(n_rows=500, n_training_rows=500), seed=0)
     X, y, domain = problem.training_rows()
-    model = StableFeatureBoosting(stable_features=[0, 1])
+    model = StableFeatureBoosting([0, 1], learner=None)
     return model.diagnose(X, y, domain, problem.new.X)
 
 
@@ -84,7 +84,7 @@ def test_diagnosing_writes_to_nothing_and_leaves_the_model_unfitted():
     for array in (X, y, domain):
         array.setflags(write=False)
     before = np.random.get_state()[1].copy()
-    model = StableFeatureBoosting(stable_features=[0, 1])
+    model = StableFeatureBoosting([0, 1], learner=None)
     model.diagnose(X, y, domain, problem.new.X)
     assert not hasattr(model, "stable_")
     assert (np.random.get_state()[1] == before).all()
@@ -97,7 +97,7 @@ def test_diagnosing_writes_to_nothing_and_leaves_the_model_unfitted():
         (lambda: diagnose(new=make_new_rows([0.5, 0.4]), level=5), "no false-alarm rate"),
         (lambda: make_training_rows([0.5, 0.4], [0, 2]), "class positions"),
         (lambda: make_training_rows([0.5, 0.4], [0.1, 0.2]), "class position"),
-        (lambda: make_training_rows([0.5, 0.4], [0, 1], ["a"]), "pass one each"),
+        (lambda: make_training_rows([0.5, 0.4], [0, 1], ["a"]), "pass one domain per row"),
     ],
 )
 def test_mistakes_get_a_sentence(call, sentence):

@@ -10,11 +10,8 @@ def make(**changes):
     return assign(COLUMNS, **(options | changes))
 
 
-def test_columns_that_are_not_named_are_unstable():
+def test_columns_that_are_not_named_are_of_the_other_kind():
     assert make(drop="note").unstable == ("ca",)
-
-
-def test_naming_the_unstable_ones_alone_makes_the_others_stable():
     assert make(stable=None, unstable="ca,note").stable == ("age", "sex")
 
 

@@ -121,17 +121,13 @@ def test_rows_that_single_precision_blurs_are_left_as_they_are(rows):
     assert Nearby.of(loss, precise=True) is loss
 
 
-def test_columns_of_zeros_fit_into_single_precision():
+def test_sparse_and_narrow_rows_are_left_as_they_are_and_columns_of_zeros_fit():
     loss, _ = loss_of("soft")
     loss.X[:, 3] = 0.0
     assert isinstance(Nearby.of(loss, precise=True), Nearby)
-
-
-@pytest.mark.parametrize("container", [sparse.csr_array, lambda X: X[:, :10]])
-def test_sparse_and_narrow_rows_are_left_as_they_are(container):
-    loss, _ = loss_of("soft")
-    other = Loss(container(loss.X), loss.objective, loss.l2)
-    assert Nearby.of(other, precise=True) is other
+    for rows in (sparse.csr_array(loss.X), loss.X[:, :10]):
+        other = Loss(rows, loss.objective, loss.l2)
+        assert Nearby.of(other, precise=True) is other
 
 
 def test_the_curvature_between_the_classes_spares_steps(monkeypatch):

@@ -1,6 +1,5 @@
 """A headless Chromium, driven by the DevTools protocol over two pipes: no library is needed."""
 
-import base64
 import json
 import os
 import shutil
@@ -20,7 +19,7 @@ def find_chromium():
 
 @dataclass(frozen=True)
 class Look:
-    """What was seen of a page: its address, requests beyond it, complaints, widths and a picture."""
+    """What was seen of a page: its address, requests beyond it, complaints, widths and text."""
 
     requests: list
     complaints: list
@@ -28,7 +27,6 @@ class Look:
     scroll_width: int
     background: str
     text: str
-    png: bytes
 
 
 class Chromium:
@@ -129,7 +127,6 @@ class Chromium:
             scroll_width=value("document.documentElement.scrollWidth"),
             background=value("getComputedStyle(document.body).backgroundColor"),
             text=value("document.body.innerText"),
-            png=base64.b64decode(call("Page.captureScreenshot", captureBeyondViewport=True)["data"]),
         )
         self._call("Target.closeTarget", targetId=target)
         return seen

@@ -26,6 +26,7 @@ def source_rows(rng, n=600, n_domains=4, shares=(0.5, 0.5)):
     return X, y, np.repeat(np.arange(n_domains), n)
 
 
-def fitted(rng, n=600, n_domains=4, shares=(0.5, 0.5), **options):
+def fitted(rng, n=600, n_domains=4, shares=(0.5, 0.5), *, learner=None, **options):
+    """A model of one learner, which is fitted in a tenth of the time that a mixture takes."""
     X, y, domain = source_rows(rng, n, n_domains, shares)
-    return StableFeatureBoosting([0, 1], [2, 3], **options).fit(X, y, sample_domain=domain)
+    return StableFeatureBoosting([0, 1], [2, 3], learner=learner, **options).fit(X, y, sample_domain=domain)

@@ -50,7 +50,6 @@ def arrays():
             calls["weights"] = {"sample_weight": weights(len(U))}
             calls["few labels"] = {"y": few_labels(y)}
             calls["all labels"] = {"y": y}
-            calls["joint risk"] = {"y": few_labels(y), "settings": Settings(labelled_risk="joint")}
             calls["wrapped head"] = {"settings": Settings(head=GaussianNB())}
             calls["EM"] = {"settings": Settings(rounds=5)}
             for labels in ("hard", "sampled"):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from absent import run_without
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -135,18 +134,3 @@ def test_another_scikit_learn_is_told_and_another_patch_is_not(monkeypatch, mode
 def test_a_missing_file_is_a_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError):
         sfboost.load(tmp_path / "none.sfb")
-
-
-def test_the_default_model_needs_no_extra():
-    code = """
-import tempfile, pathlib, numpy as np, sfboost
-rng = np.random.default_rng(0)
-y = rng.integers(0, 2, 400)
-X = np.column_stack([y + rng.normal(size=400), -y + rng.normal(size=400)])
-path = pathlib.Path(tempfile.mkdtemp()) / "model.sfb"
-adapted = sfboost.StableFeatureBoosting([0]).fit(X, y).adapt(X)
-adapted.save(path)
-print((sfboost.load(path).predict_proba(X) == adapted.predict_proba(X)).all())
-"""
-    done = run_without(("torch", "pandas", "safetensors"), code)
-    assert done.stdout.strip() == "True"

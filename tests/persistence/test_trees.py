@@ -137,6 +137,6 @@ def test_every_head_and_everything_an_adaptation_holds_is_listed():
 
 #: Never part of a fitted model.
 NEVER_KEPT = {
-    *("Amount", "Coordinates", "Explanation", "Problem", "RowSketch", "SoftLabelMixin"),
+    *("Amount", "Coordinates", "Explanation", "Problem", "SoftLabelMixin"),
     *("StressTable", "Whitening", "Yardstick"),
 }

@@ -21,9 +21,9 @@ from sfboost.torch import progress
 progress._SHORT = 0.0
 with progress.TrainingProgress(3, "search", bar=BAR) as bar:
     for name in ("first guess", "narrow, [grey]"):
-        time.sleep(0.3)
+        time.sleep(0.1)
         bar.step(name)
-        time.sleep(0.3)
+        time.sleep(0.1)
         print("printed")
 """
 

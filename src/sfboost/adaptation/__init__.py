@@ -8,7 +8,7 @@ from sfboost.adaptation.decision import AdaptationRefused, AdaptationWarning, De
 from sfboost.adaptation.engine import adapt as adapt  # `sfboost.adapt` is that of boosting
 from sfboost.adaptation.explanation import Explanation
 from sfboost.adaptation.settings import CORRECTIONS, METHODS, Settings
-from sfboost.adaptation.training import DomainHead, Training
+from sfboost.adaptation.training import DomainSummary, Training
 
 __all__ = [
     "CORRECTIONS",
@@ -17,7 +17,7 @@ __all__ = [
     "AdaptationRefused",
     "AdaptationWarning",
     "Decision",
-    "DomainHead",
+    "DomainSummary",
     "Explanation",
     "Settings",
     "StableEvidence",

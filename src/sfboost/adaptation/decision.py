@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from sfboost.adaptation.problem import Problem
 from sfboost.marginal import PseudoLabelStatistics
-from sfboost.marginal.probabilities import FloatArray
 
 if TYPE_CHECKING:
     from sfboost.adaptation.regularisation import CrossFit
@@ -69,38 +68,35 @@ class Decision:
 
 @dataclass(frozen=True, eq=False)
 class Amount:
-    """How much there is to learn from: all that a decision looks at, as sums over rows.
+    """How much there is to learn from: what a decision looks at.
 
     Attributes
     ----------
-    statistics : PseudoLabelStatistics
-    n_rows, n_features : int
-    prior : array of shape (K,)
-    labelled : float
-        Weight of the rows whose label is known.
-    all_labelled : bool
-    all_certain : bool
-        Whether f_S is one or zero for every row.
+    problem : Problem
     effective : float or None
-        Parameters that a penalty leaves of the head, if the rows are too few for all (`shrinking`).
+        Parameters that a penalty leaves of the head, if the rows are too few for all (`shrink`).
     held_out : CrossFit or None
         What that head tells of rows that it was not fitted to.
     """
 
-    statistics: PseudoLabelStatistics
-    n_rows: int
-    n_features: int
-    prior: FloatArray
-    labelled: float = 0.0
-    all_labelled: bool = False
-    all_certain: bool = False
+    problem: Problem
     effective: float | None = None
     held_out: CrossFit | None = None
 
     @property
+    def statistics(self) -> PseudoLabelStatistics:
+        """Of the pseudo-labels."""
+        return self.problem.statistics
+
+    @property
+    def labelled(self) -> float:
+        """Weight of the rows whose label is known."""
+        return float(self.problem.weight[self.problem.labelled].sum())
+
+    @property
     def n_parameters(self) -> int:
         """Parameters of a linear head: (d + 1)(K − 1)."""
-        return (self.n_features + 1) * (self.statistics.n_classes - 1)
+        return (self.problem.X.shape[1] + 1) * (self.problem.n_classes - 1)
 
     @property
     def needed(self) -> int:
@@ -123,30 +119,17 @@ class Amount:
         return int(labels * (1.0 + 1e-9))
 
 
-def amount_of(problem: Problem) -> Amount:
-    """The sums of rows that are here."""
-    return Amount(
-        problem.statistics,
-        len(problem.stable),
-        problem.X.shape[1],
-        problem.prior,
-        float(problem.weight[problem.labelled].sum()),
-        problem.all_labelled,
-        bool((problem.stable.max(axis=1) == 1.0).all()),
-    )
-
-
 def refusals(amount: Amount, evidence: StableEvidence | None) -> list[str]:
     """Why not to adapt: f_S is not shown to be informative, or the rows are too few for the head."""
     sentences = []
-    enough_labels = amount.labelled >= amount.needed or amount.all_labelled
+    enough_labels = amount.labelled >= amount.needed or amount.problem.all_labelled
     if evidence is not None and not evidence.convincing and not enough_labels:
         sentences.append(
             f"on {evidence.n_rows} held-out training rows the log loss of the stable predictor is "
             f"{evidence.gain:.2g} ± {evidence.standard_error:.2g} below that of the class shares: not shown "
             "to be informative"
         )
-    told = f"{amount.n_rows} rows are worth {amount.worth} labels (informativeness "
+    told = f"{len(amount.problem.stable)} rows are worth {amount.worth} labels (informativeness "
     told += f"{amount.statistics.informativeness:.3f}), and {amount.n_parameters} parameters "
     if amount.held_out is None and amount.worth < amount.needed:
         sentences.append(f"{told}need {amount.needed}")
@@ -161,7 +144,7 @@ def refusals(amount: Amount, evidence: StableEvidence | None) -> list[str]:
 def decide(amount: Amount, doubts: list[str], *, refuse: bool) -> Decision:
     """Keep the stable predictor where there are doubts (`refusals`), if that is wanted."""
     if not doubts:
-        told = f"{amount.n_rows} rows say as much as {amount.worth} labels"
+        told = f"{len(amount.problem.stable)} rows say as much as {amount.worth} labels"
         if amount.effective is not None:
             told += f", enough for {amount.n_parameters} parameters, shrunk to {amount.effective:.0f}"
         return Decision("adapted", told)
@@ -174,28 +157,28 @@ def _down(count: float) -> str:
     return f"{np.floor(100.0 * count) / 100.0:.2g}"
 
 
-def notes_on_classes(amount: Amount, classes: npt.NDArray[Any]) -> list[str]:
+def notes_on_classes(problem: Problem, classes: npt.NDArray[Any]) -> list[str]:
     """Sentences naming classes that are absent, or that f_S cannot tell apart.
 
     For K > 2 an informative f_S is not enough: E[f_S f_Sᵀ] must have rank K.
     """
-    counts = amount.prior * amount.statistics.weight
+    counts = problem.prior * problem.statistics.weight
     sentences = [
         f"Class {name} has an expected count of {_down(count)} in the new domain, less than one row: what "
         "the unstable features say of it is not learned."
         for name, count in zip(classes, counts, strict=True)
         if count < 1.0
     ]
-    if amount.all_labelled:
+    if problem.all_labelled:
         return sentences
-    if amount.all_certain:
+    if (problem.stable.max(axis=1) == 1.0).all():
         sentences.append(
             "Every stable prediction is certain, so nothing can change it: pass calibrated probabilities, "
             "not predicted classes."
         )
-    if amount.statistics.n_classes == 2:
+    if problem.n_classes == 2:
         return sentences
-    for contrast in amount.statistics.weak_contrasts(_LEAST_CONTRAST):
+    for contrast in problem.statistics.weak_contrasts(_LEAST_CONTRAST):
         strong = np.abs(contrast) >= 0.25 * np.abs(contrast).max()
         names = ", ".join(str(name) for name in classes[strong])
         sentences.append(

@@ -20,7 +20,6 @@ from sfboost.adaptation.decision import (
     AdaptationWarning,
     Amount,
     Decision,
-    amount_of,
     decide,
     notes_on_classes,
     refusals,
@@ -88,11 +87,12 @@ def adapt_rows(
     problem = Problem(stable, X, known, weight, _source_prior(training, settings, stable.shape[1]), raw)
     if len(used) < len(weight):  # a row of weight zero is no row
         problem = problem.take(used)
-    amount, fitted = amount_of(problem), None
+    amount = Amount(problem)
     if refuse and can_shrink(amount, settings):
-        problem, fitted, amount = shrink(problem, settings, amount, training.mean_head(standardizer))
+        amount = shrink(amount, settings, training.mean_head(standardizer))
+    problem, fitted = amount.problem, amount.held_out
     decision, notes = _first_decision(amount, training, refuse, names)
-    prior, unstable = amount.prior, None
+    prior, unstable = problem.prior, None
     if decision.kind == "adapted":
         if fitted is None and settings.head is None:
             fitted = cross_fit(problem, settings)
@@ -105,15 +105,15 @@ def adapt_rows(
         classes=names,
         decision=decision,
         prior=prior,
-        divisor=amount.prior,
-        statistics=amount.statistics,
+        divisor=problem.prior,
+        statistics=problem.statistics,
         unstable=unstable,
         standardizer=standardizer,
         cross_fit=fitted if unstable else None,
         settings=settings,
-        n_rows=amount.n_rows,
+        n_rows=len(problem.stable),
         n_labelled=len(problem.labelled),
-        n_features=amount.n_features,
+        n_features=problem.X.shape[1],
         warnings=notes,
     )
 
@@ -132,7 +132,7 @@ def _first_decision(
     """Whether a head is fitted at all, and what else a user is warned of."""
     doubts = refusals(amount, training.evidence)
     decision = decide(amount, doubts, refuse=refuse)
-    notes = notes_on_classes(amount, classes) if decision.kind == "adapted" else []
+    notes = notes_on_classes(amount.problem, classes) if decision.kind == "adapted" else []
     if decision.kind == "adapted" and doubts:
         notes.insert(0, f"Adapted although {'; '.join(doubts)}.")
     for note in notes:
@@ -166,7 +166,7 @@ def _source_prior(training: Training, settings: Settings, n_classes: int) -> Flo
 
 def _class_shares(problem: Problem, unstable: UnstableModel) -> FloatArray:
     """Pr[Y] in the new domain: the mean of f_S, or of f_U if the training prior says nothing of it."""
-    if problem.prior_is_estimated:
+    if problem.given_prior is None:
         return problem.prior
     share = problem.weight / problem.weight.sum()
     return share @ np.exp(unstable.log_proba(problem.X))

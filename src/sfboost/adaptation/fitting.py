@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sfboost.adaptation.problem import Problem
-from sfboost.adaptation.row_sample import RowSketch
+from sfboost.adaptation.row_sample import draw_rows
 from sfboost.adaptation.settings import Settings
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.heads import SoftLabelMixin, SoftLogisticRegression
@@ -105,7 +105,7 @@ def fit_unstable(
     .. [2] A. P. Dempster, N. M. Laird and D. B. Rubin (1977). Maximum Likelihood from Incomplete Data
        via the EM Algorithm. Journal of the Royal Statistical Society B 39.
     """
-    if problem.all_labelled and settings.labelled_risk == "unstable":
+    if problem.all_labelled:
         labels = problem.fix_labels(problem.stable, np.eye(problem.n_classes))
         head = settings.make_head(l2, tol)
         if isinstance(head, SoftLogisticRegression):
@@ -173,18 +173,11 @@ def _maximise_likelihood(
     if problem.centre is not None:
         return _maximise_around(problem, problem.centre, head, start, whitening)
     if start is None and len(problem.stable) > 2 * START_ROWS:
-        some = RowSketch.of(problem.keys, START_ROWS).draw(START_ROWS, settings.random_state)
+        some = draw_rows(problem.keys, START_ROWS, settings.random_state)
         start = _maximise_likelihood(problem.take(some), settings, l2, None, tol, whitening).linear_fit
     elif start is None:
         start = _soft_start(problem, settings, l2, tol, whitening)
-    below = None
-    if settings.labelled_risk == "joint" and len(problem.labelled):
-        # Unlabelled rows keep ℓ; labelled ones are compared with the combination (Eq. 3.2).
-        below = np.zeros_like(problem.log_weights)
-        below[problem.labelled] = problem.log_weights[problem.labelled]
-    head.fit_objective(problem.X, LogLikelihood(problem.class_evidence, share, below), start, whitening)
-    if below is not None:
-        return _with_history(UnstableModel(head), problem)
+    head.fit_objective(problem.X, LogLikelihood(problem.class_evidence, share), start, whitening)
     # The objective is −ℓ plus the penalty: no second pass over the rows is needed.
     return UnstableModel(head, history=(_penalty(head.linear_fit_, head.l2) - head.objective_,))
 

@@ -93,11 +93,6 @@ class Problem:
             return self.statistics.prior
         return np.asarray(np.bincount(self.known, self.weight, self.n_classes) / self.weight.sum())
 
-    @property
-    def prior_is_estimated(self) -> bool:
-        """Whether the prior comes from these rows."""
-        return self.given_prior is None
-
     @cached_property
     def log_weights(self) -> FloatArray:
         """log(f_S / p), the evidence of X_S for each class."""
@@ -121,13 +116,10 @@ class Problem:
         fixed[self.labelled] = by_class[self.known[self.labelled]]
         return fixed
 
-    def log_likelihood_rows(self, log_unstable: FloatArray) -> FloatArray:
-        """ℓ row by row; a labelled row contributes the likelihood of its label too."""
-        return log_likelihood_rows(log_unstable, self.class_evidence)
-
     def mean_log_likelihood(self, log_unstable: FloatArray) -> float:
-        """Weighted mean of ℓ over the rows."""
-        return float(self.weight @ self.log_likelihood_rows(log_unstable) / self.weight.sum())
+        """Weighted mean of ℓ over the rows; a labelled row contributes the likelihood of its label too."""
+        rows = log_likelihood_rows(log_unstable, self.class_evidence)
+        return float(self.weight @ rows / self.weight.sum())
 
     def take(self, rows: IntArray | slice) -> Problem:
         """The problem of some of the rows; a slice of dense rows is not copied."""

@@ -19,7 +19,7 @@ from scipy.optimize import brentq
 from sfboost.adaptation.decision import LABELS_PER_PARAMETER, Amount
 from sfboost.adaptation.fitting import fit_unstable
 from sfboost.adaptation.problem import Problem
-from sfboost.adaptation.row_sample import RowSketch
+from sfboost.adaptation.row_sample import draw_rows
 from sfboost.adaptation.settings import Settings
 from sfboost.heads.linear import NARROW, LinearFit
 from sfboost.heads.whitening import Whitening
@@ -85,9 +85,9 @@ def cross_fit(problem: Problem, settings: Settings, strengths: tuple[float, ...]
        of the Royal Statistical Society B 36.
     """
     total = float(problem.weight.sum())
-    most = most_rows(problem.X.shape[1], problem.n_classes)
+    most = _most_rows(problem.X.shape[1], problem.n_classes)
     if len(problem.stable) > most:
-        problem = problem.take(RowSketch.of(problem.keys, most).draw(most, settings.random_state))
+        problem = problem.take(draw_rows(problem.keys, most, settings.random_state))
     problem = replace(problem, raw=None)
     rng = np.random.default_rng(settings.random_state)
     rows = _in_own_order(problem, rng)
@@ -122,7 +122,7 @@ def mean_and_error(values: FloatArray, share: FloatArray) -> tuple[float, float]
     return mean, float(np.sqrt(spread * float(share @ share)))
 
 
-def most_rows(n_features: int, n_classes: int) -> int:
+def _most_rows(n_features: int, n_classes: int) -> int:
     """So many rows rank penalties well enough."""
     return max(2000, min(_MOST_ROWS, _MOST_VALUES // ((n_features + 1) * n_classes)))
 
@@ -143,8 +143,7 @@ def _held_out(
 ) -> Iterator[FloatArray]:
     """ℓ of each row of `part` under a head fitted without the row's fold, one penalty after the other.
 
-    Each fit starts from the one with the penalty before. A row is judged with the prior of all rows;
-    whatever `labelled_risk` is, a labelled row is judged by f_U.
+    Each fit starts from the one with the penalty before. A row is judged with the prior of all rows.
     """
     n_rows = len(part.stable)
     # Two rows fill two of the folds.
@@ -170,25 +169,23 @@ def _held_out(
 def can_shrink(amount: Amount, settings: Settings) -> bool:
     """Whether the head is ours, with a penalty that is not given, and the rows are too few for all of it."""
     ours = settings.head is None and settings.direct and settings.l2 == "auto"
-    return ours and amount.is_wide and not amount.all_labelled
+    return ours and amount.is_wide and not amount.problem.all_labelled
 
 
-def shrink(
-    problem: Problem, settings: Settings, amount: Amount, centre: FloatArray | None
-) -> tuple[Problem, CrossFit, Amount]:
-    """The problem with the head's centre, its penalty, and what the rows now have to tell.
+def shrink(amount: Amount, settings: Settings, centre: FloatArray | None) -> Amount:
+    """What the rows have to tell of a head that is shrunk: its centre, and how much of it is left.
 
     The head is shrunk towards zero or, if held-out rows are likelier then, towards `centre`, the mean
     head of labelled domains, of shape (columns, d + 1).
     """
-    most = amount.worth / LABELS_PER_PARAMETER
+    problem, most = amount.problem, amount.worth / LABELS_PER_PARAMETER
     count = _Effective(problem)
     least = float(problem.weight.sum()) * count.least_penalty(most)
     strengths = tuple(least * factor for factor in _STRONGER)
     tries = [problem] if centre is None else [problem, replace(problem, centre=centre)]
     found = [(part, cross_fit(part, settings, strengths=strengths)) for part in tries]
     best, fitted = max(found, key=lambda pair: pair[1].gain)
-    return best, fitted, replace(amount, effective=count(fitted.l2), held_out=fitted)
+    return Amount(best, count(fitted.l2), fitted)
 
 
 class _Effective:

@@ -1,12 +1,7 @@
-"""Some rows of a table, the same ones whatever their order and wherever they lie: chosen by a hash of a row.
-
-A sketch keeps the rows with the lowest hashes and how often each occurs. The sketch of two tables together is
-made of their sketches, so a table of any length needs one pass, constant memory, and no order.
-"""
+"""Some rows of a table, the same ones whatever their order: those with the lowest hashes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -64,44 +59,28 @@ def _mixed(keys: KeyArray) -> KeyArray:
     return np.asarray(keys ^ (keys >> np.uint64(31)))
 
 
-@dataclass(frozen=True, eq=False)
-class RowSketch:
-    """The rows with the lowest keys, in order of key, each with the number of its copies.
+def draw_rows(keys: KeyArray, most: int, seed: int = 0) -> IntArray:
+    """Places of at most `most` rows: those of the lowest keys, copies of a row as often as they occur.
 
-    Attributes
-    ----------
-    keys : array of shape (m,)
-    counts : integer array of shape (m,)
-    places : integer array of shape (m,)
-        Where one copy of each lies.
+    If these are more rows than that, some of them at random.
+
+    Examples
+    --------
+    >>> draw_rows(np.array([7, 3, 9, 3], dtype=np.uint64), 4).tolist()
+    [1, 1, 0, 2]
     """
-
-    keys: KeyArray
-    counts: IntArray
-    places: IntArray
-
-    @classmethod
-    def of(cls, keys: KeyArray, most: int, counts: IntArray | None = None) -> RowSketch:
-        """The `most` lowest keys that differ."""
-        low, asked = np.arange(len(keys)), most
-        while True:
-            if 2 * asked < len(keys):  # few are sorted; of copies there may be more
-                low = np.flatnonzero(keys <= np.partition(keys, asked)[asked])
-            unique, places, inverse = np.unique(keys[low], return_index=True, return_inverse=True)
-            if len(unique) >= most or len(low) == len(keys):
-                break
-            low, asked = np.arange(len(keys)), 4 * asked
-        total = np.bincount(inverse.reshape(-1), None if counts is None else counts[low]).astype(np.intp)
-        return cls(unique[:most], total[:most], low[places[:most]])
-
-    def draw(self, most: int, seed: int = 0) -> IntArray:
-        """Places of at most `most` rows, copies among them as often as they are drawn.
-
-        All copies of the lowest keys, or, if these are more rows, some of them at random.
-        """
-        counts, places = self.counts[:most], self.places[:most]
-        n_rows = int(counts.sum())
-        if n_rows <= most:
-            return np.repeat(places, counts)
-        drawn = np.sort(np.random.default_rng((seed, 1)).choice(n_rows, most, replace=False))
-        return places[np.searchsorted(np.cumsum(counts), drawn, side="right")]
+    asked = most
+    while True:
+        all_rows = 2 * asked >= len(keys)
+        # Few are sorted; of copies there may be more.
+        low = np.arange(len(keys)) if all_rows else np.flatnonzero(keys <= np.partition(keys, asked)[asked])
+        unique, places, counts = np.unique(keys[low], return_index=True, return_counts=True)
+        if len(unique) >= most or all_rows:
+            break
+        asked *= 4
+    places, counts = low[places[:most]], counts[:most]
+    n_rows = int(counts.sum())
+    if n_rows <= most:
+        return np.repeat(places, counts)
+    drawn = np.sort(np.random.default_rng((seed, 1)).choice(n_rows, most, replace=False))
+    return places[np.searchsorted(np.cumsum(counts), drawn, side="right")]

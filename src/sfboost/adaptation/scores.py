@@ -84,14 +84,6 @@ class Yardstick:
         score = weighted_scores(proba, label, self.costs, only=self.metric)[self.metric]
         return score if self.metric in LOSSES else 1.0 - score
 
-    def gain(
-        self, before: FloatArray, after: FloatArray, truth: FloatArray, weight: FloatArray | None = None
-    ) -> float:
-        """How much better one prediction is expected to be than another, if the labels follow `truth`."""
-        share = np.full(len(truth), 1.0 / len(truth)) if weight is None else weight / weight.sum()
-        label = share[:, None] * truth
-        return self.loss(before, label) - self.loss(after, label)
-
     def told(self, gain: float, error: float | None = None, digits: int = 1, sign: str = "") -> str:
         """A gain, and its error if it is known, in words.
 

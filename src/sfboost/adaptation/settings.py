@@ -16,7 +16,6 @@ from sfboost.marginal import PSEUDO_LABELS
 from sfboost.marginal.probabilities import FloatArray
 
 CORRECTIONS = ("likelihood", "posthoc", "none")
-LABELLED_RISKS = ("unstable", "joint")
 TRANSPORTS = ("posterior", "likelihood")
 
 #: What a named method says where nothing else is asked for; "paper" is Algorithm 1/2 with the head of App. E.
@@ -27,7 +26,6 @@ METHODS: dict[str, dict[str, Any]] = {
 # What holds for every method.
 _USUAL: dict[str, Any] = {
     "pseudo_labels": "soft",
-    "labelled_risk": "unstable",
     "calibrate_unstable": False,
     "transport": "posterior",
     "random_state": 0,
@@ -57,8 +55,6 @@ class Settings(BaseEstimator):
     l2 : "auto" or float
         Penalty of the default head; "auto" chooses it by cross-fitted likelihood.
     pseudo_labels : {"soft", "hard", "sampled"}
-    labelled_risk : {"unstable", "joint"}
-        Whether known labels are compared with f_U or with the combination (Eq. 3.2).
     calibrate_unstable : bool
         Temperature-scale the head against its pseudo-labels ("CU"; off by default, as in the paper).
     standardize : "auto" or bool
@@ -88,7 +84,6 @@ class Settings(BaseEstimator):
     head: Any = None
     l2: Any = "auto"
     pseudo_labels: Any = None
-    labelled_risk: Any = None
     calibrate_unstable: Any = None
     standardize: Any = "auto"
     costs: Any = None
@@ -108,7 +103,9 @@ class Settings(BaseEstimator):
         full._check_numbers()
         full._check_names()
         full._check_consistency()
-        if full.rounds is None and not (full.direct and full.has_our_head):
+        if full.rounds is None and not (
+            full.direct and isinstance(full.make_head(None), SoftLogisticRegression)
+        ):
             full.rounds = _EM_ROUNDS if full.correction == "likelihood" else 1
         return full
 
@@ -116,11 +113,6 @@ class Settings(BaseEstimator):
     def direct(self) -> bool:
         """Whether the likelihood is maximised directly rather than by EM."""
         return self.correction == "likelihood" and self.rounds is None
-
-    @property
-    def has_our_head(self) -> bool:
-        """Whether the head is our logistic one, which maximises any objective."""
-        return isinstance(self.make_head(None), SoftLogisticRegression)
 
     @property
     def wraps_head(self) -> bool:
@@ -172,7 +164,6 @@ class Settings(BaseEstimator):
         for name, allowed in (
             ("correction", CORRECTIONS),
             ("pseudo_labels", tuple(PSEUDO_LABELS)),
-            ("labelled_risk", LABELLED_RISKS),
             ("transport", TRANSPORTS),
         ):
             value = getattr(self, name)
@@ -185,10 +176,6 @@ class Settings(BaseEstimator):
             )
 
     def _check_consistency(self) -> None:
-        if self.labelled_risk == "joint" and not self.has_our_head:
-            raise ValueError('labelled_risk="joint" needs our logistic head: leave `head` unset.')
-        if self.labelled_risk == "joint" and not self.direct:
-            raise ValueError('labelled_risk="joint" goes with correction="likelihood" and rounds=None.')
         if self.transport == "likelihood" and self.correction != "likelihood":
             raise ValueError(
                 f'transport="likelihood" needs correction="likelihood", got {self.correction!r}: the others '

@@ -9,13 +9,14 @@ import numpy as np
 
 from sfboost.adaptation.decision import StableEvidence
 from sfboost.adaptation.standardize import Standardizer
+from sfboost.calibration import HeldOutCalibration
 from sfboost.heads import SoftLabelMixin, SoftLogisticRegression
 from sfboost.marginal.probabilities import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class DomainHead:
-    """What the unstable features meant in one labelled domain.
+class DomainSummary:
+    """One labelled domain: what the unstable features meant there, and how good f_S is.
 
     Attributes
     ----------
@@ -27,6 +28,8 @@ class DomainHead:
         there are no unstable features, or one class only.
     feature_mean, feature_scale : arrays of shape (d,) or None
         Of the unstable features, where they are numbers.
+    calibration : HeldOutCalibration or None
+        Of the stable predictor on held-out rows of the domain, if it has any.
     """
 
     name: Any
@@ -35,6 +38,7 @@ class DomainHead:
     head: SoftLabelMixin | None
     feature_mean: FloatArray | None
     feature_scale: FloatArray | None
+    calibration: HeldOutCalibration | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +55,7 @@ class Training:
         Class shares of the rows that the stable predictor was calibrated on; transport="likelihood" needs it.
     recalibration : Recalibration or None
         How far the stable probabilities are from the labels, for `sfboost.diagnostics.new_domain_alarm`.
-    heads : tuple of DomainHead
+    heads : tuple of DomainSummary
         One for each training domain.
     record : sfboost.choice.SourceRecord or None
         What source domains, each left out in turn, teach the decision. None: X_U is learned anew (SFB).
@@ -61,7 +65,7 @@ class Training:
     leak: float | None = None
     source_prior: FloatArray | None = None
     recalibration: Any = None
-    heads: tuple[DomainHead, ...] = ()
+    heads: tuple[DomainSummary, ...] = ()
     record: Any = None
 
     def __post_init__(self) -> None:
@@ -70,8 +74,10 @@ class Training:
                 f"leak={self.leak} makes no sense: it is the size of a difference, zero or more."
             )
 
-    def heads_in(self, standardizer: Standardizer) -> FloatArray | None:
-        """Heads of the labelled domains in the units of new rows, of shape (E, columns, d + 1)."""
+    def mean_head(self, standardizer: Standardizer | None) -> FloatArray | None:
+        """The mean head of labelled domains in the units of new rows, of shape (columns, d + 1), if known."""
+        if standardizer is None:
+            return None
         found = []
         for domain in self.heads:
             head, mean, scale = domain.head, domain.feature_mean, domain.feature_scale
@@ -80,9 +86,4 @@ class Training:
             slope = head.coef_ / scale
             intercept = head.intercept_ + slope @ (standardizer.mean - mean)
             found.append(np.column_stack([slope * standardizer.scale, intercept]))
-        return np.array(found) if found else None
-
-    def mean_head(self, standardizer: Standardizer | None) -> FloatArray | None:
-        """The mean of `heads_in`; None where there is none."""
-        heads = None if standardizer is None else self.heads_in(standardizer)
-        return None if heads is None else np.asarray(heads.mean(axis=0))
+        return np.asarray(np.mean(found, axis=0)) if found else None

@@ -9,7 +9,6 @@ from sfboost.boosting.adapted_domains import AdaptedDomains, DomainOverview
 from sfboost.boosting.answers_here import performance_without_labels
 from sfboost.boosting.arrays import GivenProbabilities, adapt, learn_training
 from sfboost.boosting.columns import Columns
-from sfboost.boosting.domains import DomainSummary, HeldOutCalibration
 from sfboost.boosting.estimator import StableFeatureBoosting
 from sfboost.boosting.evaluation import adapted_scorer
 from sfboost.boosting.metrics import score_predictions
@@ -24,9 +23,7 @@ __all__ = [
     "DomainEvaluation",
     "DomainOverview",
     "DomainScores",
-    "DomainSummary",
     "GivenProbabilities",
-    "HeldOutCalibration",
     "StableFeatureBoosting",
     "adapt",
     "adapted_scorer",

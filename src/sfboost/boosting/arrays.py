@@ -13,11 +13,9 @@ from sfboost.adaptation.checks import as_rows, check_classes, check_unstable, ch
 from sfboost.boosting.adaptable import AdaptableClassifier, Parts
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.diagnosing import know_training, training_rows
-from sfboost.boosting.domains import stable_evidence
 from sfboost.boosting.evaluation import default_classifier
 from sfboost.boosting.validation import raw_log_proba
 from sfboost.choice import SourceRecord
-from sfboost.diagnostics import Recalibration, training_leaks
 from sfboost.diagnostics.rows import check_domain, rows_by_domain
 from sfboost.heads import fit_with_weight
 from sfboost.marginal import as_probability_matrix, floored_log
@@ -193,11 +191,7 @@ def learn_training(
         )
     every = np.arange(len(stable))
     rows = training_rows(stable, labels, names, every, U, weight=weight)
-    evidence = stable_evidence(labels, floored_log(stable), weight)
-    leaks = None if rows.X_unstable is None else training_leaks(rows)
-    share = weight / weight.sum()
-    errors = Recalibration.fit(rows.stable, rows.y, rows.domain, rows.weight)
-    training = know_training(evidence, leaks, share @ stable, errors)
+    training, _ = know_training(rows, floored_log(stable))
     return replace(training, record=record_of(stable, U, labels, names, weight))
 
 

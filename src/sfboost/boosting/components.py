@@ -200,7 +200,8 @@ def tuned_regression(
         log_proba = np.concatenate(said)
         part = None if weight is None else weight[rows]
         scaling = fit_temperature(log_proba, y[rows], domain=domain[rows].astype(str), sample_weight=part)
-        loss = _domain_mean(-scaling.apply(log_proba)[np.arange(len(rows)), y[rows]], domain[rows])
+        lost = -scaling.apply(log_proba)[np.arange(len(rows)), y[rows]]
+        loss = float(np.mean([lost[here].mean() for _, here in rows_by_domain(domain[rows])]))
         if loss > least - _LEAST_GAIN:
             break
         best, least = learner, loss
@@ -221,10 +222,6 @@ def _left_out(
     log_proba = np.full((len(outside), int(y.max()) + 1), _NEVER)
     log_proba[:, fitted.classes_] = fitted.predict_log_proba(_safe_indexing(X, outside))
     return log_proba
-
-
-def _domain_mean(values: FloatArray, domain: npt.NDArray[Any]) -> float:
-    return float(np.mean([values[rows].mean() for _, rows in rows_by_domain(domain)]))
 
 
 def play_components(
@@ -274,14 +271,8 @@ def play_components(
     loss = [[_loss(said_here[rows], truth[rows]) for _, rows in parts] for said_here in said]
     by = choices.yardstick("accuracy")
     worth = [[_worth(said_here[rows], truth[rows], by) for _, rows in parts] for said_here in said]
-    played = PlayedComponents(
-        tuple(name for name, _ in parts),
-        _NUMBERS,
-        np.array(worth),
-        np.array(loss),
-        Temperature(),
-        by.metric,
-    )
+    domains = tuple(name for name, _ in parts)
+    played = PlayedComponents(domains, _NUMBERS, np.array(worth), np.array(loss), Temperature(), by.metric)
     return replace(played, temperature=scalings[1 + _NUMBERS.index(played.chosen)])
 
 

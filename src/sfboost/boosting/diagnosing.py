@@ -14,9 +14,10 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-from sfboost.adaptation import DomainHead, StableEvidence, Training
+from sfboost.adaptation import DomainSummary, Training
 from sfboost.adaptation.checks import in_range
 from sfboost.boosting.columns import require_numbers
+from sfboost.boosting.domains import stable_evidence
 from sfboost.diagnostics import (
     Diagnosis,
     DomainLeak,
@@ -25,6 +26,7 @@ from sfboost.diagnostics import (
     TrainingRows,
     diagnose,
     training_leak,
+    training_leaks,
 )
 from sfboost.diagnostics.rows import check_domain
 from sfboost.heads import SoftLabelClassifier
@@ -141,12 +143,16 @@ def meanings_here(model: StableFeatureBoosting, X: Any, level: float = 0.05) -> 
 
 
 def know_training(
-    evidence: StableEvidence,
-    leaks: tuple[DomainLeak, ...] | None,
-    source_prior: FloatArray,
-    recalibration: Recalibration | None,
-    heads: tuple[DomainHead, ...] = (),
-) -> Training:
-    """What is kept for adaptations; `leaks` is None if the unstable features are no numbers."""
-    leak = training_leak(leaks) if leaks else None
-    return Training(evidence, leak, source_prior, recalibration, heads)
+    rows: TrainingRows, log_stable: FloatArray, heads: tuple[DomainSummary, ...] = ()
+) -> tuple[Training, tuple[DomainLeak, ...] | None]:
+    """What held-out rows teach adaptations, and the leak of each domain; None if X_U is no numbers."""
+    leaks = None if rows.X_unstable is None else training_leaks(rows)
+    weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
+    training = Training(
+        stable_evidence(rows.y, log_stable, weight),
+        training_leak(leaks or ()),
+        weight / weight.sum() @ rows.stable,
+        Recalibration.fit(rows.stable, rows.y, rows.domain, rows.weight),
+        heads,
+    )
+    return training, leaks

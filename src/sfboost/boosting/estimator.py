@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from sfboost.adaptation import DomainSummary
 from sfboost.adaptation.checks import check_weight
 from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.adaptation.settings import Settings
@@ -49,7 +50,7 @@ from sfboost.boosting.diagnosing import (
     training_rows,
 )
 from sfboost.boosting.domain_scale import DomainScale
-from sfboost.boosting.domains import DomainSummary, held_out_calibration, learn_head, stable_evidence
+from sfboost.boosting.domains import learn_domain
 from sfboost.boosting.evaluation import default_classifier, evaluate_domains
 from sfboost.boosting.rows import (
     ONE_DOMAIN,
@@ -62,8 +63,8 @@ from sfboost.boosting.scored_domains import DomainEvaluation
 from sfboost.boosting.sets import calibrate_sets
 from sfboost.boosting.stable_learner import StableLearner
 from sfboost.boosting.validation import PooledClassifier, learn_record, raw_log_proba, target_rows
-from sfboost.calibration import Temperature, fit_temperature
-from sfboost.diagnostics import Diagnosis, Recalibration, training_leaks
+from sfboost.calibration import HeldOutCalibration, Temperature, fit_temperature
+from sfboost.diagnostics import Diagnosis
 from sfboost.diagnostics.performance import PredictionSets
 from sfboost.diagnostics.rows import check_domain, domain_numbers, rows_by_domain
 from sfboost.frames import Encoder, is_frame, refuse_twins
@@ -139,8 +140,6 @@ class StableFeatureBoosting(AdaptableClassifier):
         What adaptations need to know: how much the stable predictor beats the class balance on held-out rows,
         how far it is from their labels, its mean there, the leak, a labelled head for each domain. Numbers
         only, no rows.
-    calibrations_ : tuple of HeldOutCalibration or None
-        Of the stable predictor, one for each training domain.
     leaks_ : tuple of DomainLeak, or None
         How much of X_U the stable predictor shows within a class, by source domain: what limits of a gain
         allow for. Measured on what the steps of a pipeline before its last make of them; None if these are
@@ -303,33 +302,30 @@ class StableFeatureBoosting(AdaptableClassifier):
         rows_weight = np.ones(len(labels)) if weight is None else weight
         self.temperature_ = self._fit_temperature(raw, labels, domain, rows_weight, held_out)
         calibrated = self.temperature_.apply(raw)
-        evidence = stable_evidence(labels[held_out], calibrated, rows_weight[held_out])
-        share = rows_weight[held_out] / rows_weight[held_out].sum()
-        rows = training_rows(
-            np.exp(calibrated), labels, domain, held_out, unstable_X, weight=weight, head=self.unstable
-        )
-        self.leaks_ = None if rows.X_unstable is None else training_leaks(rows)
-        errors = Recalibration.fit(rows.stable, rows.y, rows.domain, rows.weight)
         by_domain = rows_by_domain(domain)
+
+        def calibration(mine: IntArray) -> HeldOutCalibration | None:
+            inside = np.isin(held_out, mine)
+            rows = held_out[inside]
+            return HeldOutCalibration.of(labels[rows], raw[inside], calibrated[inside], rows_weight[rows])
+
         heads = Parallel(n_jobs=self.n_jobs)(
-            delayed(learn_head)(
+            delayed(learn_domain)(
                 name,
                 labels[mine],
                 None if unstable_X is None else _safe_indexing(unstable_X, mine),
                 rows_weight[mine],
                 len(self.classes_),
                 choices,
+                calibration(mine),
             )
             for name, mine in by_domain
         )
-        self.training_ = know_training(
-            evidence, self.leaks_, share @ np.exp(calibrated), errors, tuple(heads)
+        rows = training_rows(
+            np.exp(calibrated), labels, domain, held_out, unstable_X, weight=weight, head=self.unstable
         )
+        self.training_, self.leaks_ = know_training(rows, calibrated, tuple(heads))
         choices = self._choices(self.settings)  # what balanced accuracy counts is known by now
-        self.calibrations_ = tuple(
-            held_out_calibration(labels, raw, calibrated, rows_weight, held_out, mine)
-            for _, mine in by_domain
-        )
         self.prediction_sets_ = self.pooled_ = self.components_ = None
         if along:
             left_out = held_out if len(by_domain) > 1 else held_out[:0]
@@ -456,8 +452,7 @@ class StableFeatureBoosting(AdaptableClassifier):
     @property
     def domains_(self) -> tuple[DomainSummary, ...]:
         """What `fit` saw of each training domain."""
-        both = zip(self.training_.heads, self.calibrations_, strict=True)
-        return tuple(DomainSummary.of(head, calibration) for head, calibration in both)
+        return self.training_.heads
 
     @property
     def unstable_names_(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from sfboost.adaptation.scores import LOSSES, METRICS, check_metric
 from sfboost.boosting.columns import tell_before_many_fits
 from sfboost.boosting.metrics import score_predictions
 from sfboost.boosting.scored_domains import ANSWER, COMPARED, SKIPPED, DomainEvaluation, DomainScores, skipped
-from sfboost.diagnostics.rows import check_domain, rows_by_domain
+from sfboost.diagnostics.rows import check_domain
 from sfboost.frames import EncodingWarning
 from sfboost.heads import SoftLogisticRegression
 from sfboost.marginal.probabilities import FloatArray, IntArray
@@ -69,7 +69,8 @@ def evaluate_domains(
         )
     by = metric_of(model, metric)
     tell_before_many_fits(model, X)
-    playing = able_to_play(domain)
+    sizes = Counter(domain.tolist())
+    playing = [name for name, n_rows in sizes.items() if n_rows >= _FEWEST_ROWS]
 
     def rounds() -> Iterator[Any]:
         begun = 0
@@ -81,17 +82,10 @@ def evaluate_domains(
             )
 
     made = {one.domain: one for turn in Parallel(n_jobs=model.n_jobs)(rounds()) for one in turn}
-    sizes = {name: len(rows) for name, rows in rows_by_domain(domain)}
     scores = tuple(made.get(name) or too_few(name, sizes[name], by) for name in names)
     if all(one.decision == SKIPPED for one in scores):
         raise ValueError(f"No domain can be left out. {scores[0].domain}: {scores[0].reason}")
     return DomainEvaluation(scores)
-
-
-def able_to_play(domain: npt.NDArray[Any]) -> list[Any]:
-    """Domains with enough rows to be left out and scored, in order of first appearance."""
-    sizes = Counter(domain.tolist())
-    return [name for name, n_rows in sizes.items() if n_rows >= _FEWEST_ROWS]
 
 
 def turns(names: Sequence[Any]) -> list[list[Any]]:
@@ -122,18 +116,16 @@ def _score_turn(
     answer: str,
     by: str,
 ) -> list[DomainScores]:
-    left_out = set(together)
-    rest = np.flatnonzero([name not in left_out for name in domain.tolist()])
+    """Let each of some domains play the new one, with a clone of `model` that learned from all others."""
     places = {name: np.flatnonzero(domain == name) for name in together}
     try:
-        return score_as_new(
-            model,
-            (_safe_indexing(X, rest), labels[rest], domain[rest]),
-            {name: (_safe_indexing(X, rows), labels[rows]) for name, rows in places.items()},
-            weight=None if weight is None else weight[rest],
-            answer=answer,
-            metric=by,
-        )
+        with unwarned(EncodingWarning):  # told once of all rows, at the caller's own line
+            fitted = fit_without(model, set(together), X, labels, domain, weight)
+            scored = {
+                name: compare_on_domain(fitted, _safe_indexing(X, rows), labels[rows], answer, by)
+                for name, rows in places.items()
+            }
+        return [replace(scores, domain=name) for name, scores in scored.items()]
     except ValueError as error:  # the others lack a class, or rows: that must not stop the rest
         if len(together) == 1:
             return [skipped(together[0], len(places[together[0]]), str(error), by)]
@@ -148,40 +140,21 @@ def metric_of(model: StableFeatureBoosting, metric: str | None = None) -> str:
     return by.metric if metric is None else check_metric(metric, by.costs is not None)
 
 
-def score_as_new(
-    model: StableFeatureBoosting,
-    rest: tuple[Any, Any, Any],
-    new: Mapping[Any, tuple[Any, Any]],
-    *,
-    weight: FloatArray | None = None,
-    answer: str = "best",
-    metric: str | None = None,
-) -> list[DomainScores]:
-    """Score each of `new`, (X, y) by name, as a target domain: a clone of `model` learns from the rest.
-
-    The `rest` is (X, y, domain), without all of them. Each is answered by itself.
-    """
-    with unwarned(EncodingWarning):  # told once of all rows, at the caller's own line
-        fitted = fit_without(model, new, *rest, weight)
-        return [
-            replace(compare_on_domain(fitted, *rows, answer, metric), domain=name)
-            for name, rows in new.items()
-        ]
-
-
 def fit_without(
     model: StableFeatureBoosting,
     names: Collection[Any],
     X: Any,
-    y: Any,
-    domain: Any,
+    y: npt.NDArray[Any],
+    domain: npt.NDArray[Any],
     weight: FloatArray | None = None,
 ) -> StableFeatureBoosting:
     """A clone of `model`, fitted to rows of other domains than `names`."""
+    rest = np.flatnonzero([name not in names for name in domain.tolist()])
     fitted: StableFeatureBoosting = clone(model)
     if fitted.validation_domain is not None and fitted.validation_domain in names:
         fitted.set_params(validation_domain=None)
-    fitted._fit(X, y, domain, weight)
+    part = None if weight is None else weight[rest]
+    fitted._fit(_safe_indexing(X, rest), y[rest], domain[rest], part)
     return fitted
 
 

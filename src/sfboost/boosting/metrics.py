@@ -49,20 +49,6 @@ def is_skewed(shares: Sequence[Sequence[float]]) -> bool:
     return bool(known) and min(known) < 0.5 / len(known)
 
 
-def is_rare(shares: Sequence[Sequence[float]]) -> bool:
-    """Whether the smallest class has, over some domains, no more than a fifth of its even share.
-
-    One in ten of two classes: what people call rare.
-
-    Examples
-    --------
-    >>> is_rare([(0.9, 0.1)]), is_rare([(0.76, 0.24)]), is_rare([])
-    (True, False, False)
-    """
-    known = mean_shares(shares)
-    return bool(known) and min(known) <= 0.2 / len(known)
-
-
 def mean_shares(shares: Sequence[Sequence[float]]) -> list[float]:
     """Of the classes, each domain counting the same; none where none is known."""
     known = [row for row in shares if len(row)]

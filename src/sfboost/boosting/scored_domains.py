@@ -101,11 +101,6 @@ class DomainEvaluation:
         """By which answers are compared; accuracy unless another was asked for."""
         return self.domains[0].metric if self.domains else "accuracy"
 
-    @property
-    def gains(self) -> list[float]:
-        """By how much the answer is better than `stable` in each domain."""
-        return self.gains_over("stable")
-
     def gains_over(self, method: str) -> list[float]:
         """By how much the answer is better than another method in each domain."""
         sign, metric = _sign(self.metric), self.metric
@@ -114,7 +109,7 @@ class DomainEvaluation:
     @property
     def gain(self) -> float:
         """By how much the answer is better than `stable`, the mean over the domains."""
-        return _mean(self.gains)
+        return _mean(self.gains_over("stable"))
 
     @property
     def regret(self) -> float:

@@ -45,10 +45,8 @@ def calibrate_sets(
         )
     probas, classes = np.zeros((len(labels), len(np.unique(labels)))), np.unique(labels)
     for together in turns(parts):
-        left_out = [name for name, _ in together]
-        rest = np.setdiff1d(np.arange(len(labels)), np.concatenate([inside for _, inside in together]))
         with unwarned(EncodingWarning):  # `fit` has told of it
-            fitted = fit_without(model, left_out, _safe_indexing(X, rest), labels[rest], domain[rest])
+            fitted = fit_without(model, {name for name, _ in together}, X, labels, domain)
         for _, inside in together:
             here = _safe_indexing(X, inside)
             with unwarned(EncodingWarning):

@@ -3,10 +3,11 @@
 Layer 1.
 """
 
-from sfboost.calibration.reliability import ReliabilityCurve, reliability_curve
+from sfboost.calibration.reliability import HeldOutCalibration, ReliabilityCurve, reliability_curve
 from sfboost.calibration.temperature import Temperature, fit_temperature
 
 __all__ = [
+    "HeldOutCalibration",
     "ReliabilityCurve",
     "Temperature",
     "fit_temperature",

@@ -8,7 +8,7 @@ import numpy as np
 
 from sfboost.marginal.probabilities import FloatArray, IntArray
 
-#: Of confidence, unless another number is asked for.
+#: Of confidence.
 N_BINS = 15
 
 
@@ -35,7 +35,7 @@ class ReliabilityCurve:
 
 
 def reliability_curve(
-    proba: FloatArray, y: IntArray, *, n_bins: int = N_BINS, sample_weight: FloatArray | None = None
+    proba: FloatArray, y: IntArray, *, sample_weight: FloatArray | None = None
 ) -> ReliabilityCurve:
     """Bin rows by the confidence of the predicted class, in bins (lo, hi] of equal width.
 
@@ -64,23 +64,21 @@ def reliability_curve(
     """
     weight = np.ones(len(proba)) if sample_weight is None else sample_weight
     right = (proba.argmax(axis=1) == y).astype(np.float64)
-    return bin_confidence(proba.max(axis=1), right, weight, n_bins)
+    return bin_confidence(proba.max(axis=1), right, weight)
 
 
-def bin_confidence(
-    confidence: FloatArray, right: FloatArray, weight: FloatArray, n_bins: int = N_BINS
-) -> ReliabilityCurve:
+def bin_confidence(confidence: FloatArray, right: FloatArray, weight: FloatArray) -> ReliabilityCurve:
     """The curve from each row's confidence and whether it was right (1.0 or 0.0)."""
-    bins = confidence_bins(confidence, n_bins)
-    mass = np.bincount(bins, weight, n_bins)
+    bins = confidence_bins(confidence)
+    mass = np.bincount(bins, weight, N_BINS)
     filled = mass > 0.0
-    means = [np.bincount(bins, weight * v, n_bins)[filled] / mass[filled] for v in (confidence, right)]
+    means = [np.bincount(bins, weight * v, N_BINS)[filled] / mass[filled] for v in (confidence, right)]
     return ReliabilityCurve(means[0], means[1], mass[filled] / mass.sum())
 
 
-def confidence_bins(confidence: FloatArray, n_bins: int = N_BINS) -> IntArray:
+def confidence_bins(confidence: FloatArray) -> IntArray:
     """The bin (lo, hi] of each confidence, from 0."""
-    return np.clip(np.ceil(confidence * n_bins).astype(np.intp) - 1, 0, n_bins - 1)
+    return np.clip(np.ceil(confidence * N_BINS).astype(np.intp) - 1, 0, N_BINS - 1)
 
 
 def expected_calibration_error(
@@ -105,3 +103,39 @@ def expected_calibration_error(
     0.167
     """
     return float(np.abs(np.bincount(bins, right - weight * confidence)).sum()) / total
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutCalibration:
+    """The stable predictor on held-out rows of one domain.
+
+    Attributes
+    ----------
+    n_rows : int
+    accuracy, log_loss : float
+        After calibration.
+    reliability, reliability_raw : ReliabilityCurve
+        After and before calibration.
+    """
+
+    n_rows: int
+    accuracy: float
+    log_loss: float
+    reliability: ReliabilityCurve
+    reliability_raw: ReliabilityCurve
+
+    @classmethod
+    def of(
+        cls, y: IntArray, raw: FloatArray, calibrated: FloatArray, weight: FloatArray
+    ) -> HeldOutCalibration | None:
+        """From log-probabilities before and after calibration; None without rows."""
+        if not len(y):
+            return None
+        share = weight / weight.sum()
+        return cls(
+            n_rows=len(y),
+            accuracy=float(share @ (calibrated.argmax(axis=1) == y)),
+            log_loss=-float(share @ calibrated[np.arange(len(y)), y]),
+            reliability=reliability_curve(np.exp(calibrated), y, sample_weight=weight),
+            reliability_raw=reliability_curve(np.exp(raw), y, sample_weight=weight),
+        )

@@ -45,15 +45,6 @@ class Temperature:
         shift = 0.0 if self.bias is None else self.bias
         return _mixed(log_softmax(log_proba / self.temperature + shift), self.noise)
 
-    def then(self, other: Temperature) -> Temperature:
-        """Both, one after the other; this one without noise."""
-        if self.noise is not None:
-            raise ValueError("What follows noise is no temperature.")
-        before = 0.0 if self.bias is None else self.bias / other.temperature
-        after = 0.0 if other.bias is None else other.bias
-        bias = None if self.bias is None and other.bias is None else np.asarray(before + after)
-        return Temperature(self.temperature * other.temperature, bias, other.noise)
-
 
 def _mixed(log_proba: FloatArray, noise: FloatArray | None) -> FloatArray:
     if noise is None:

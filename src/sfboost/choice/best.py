@@ -73,29 +73,25 @@ def best_answer(
     record: SourceRecord,
     choices: Settings,
     classes: Any,
-    adaptation: Adaptation | None = None,
+    adaptation: Adaptation,
     known: IntArray | None = None,
     doubt: str | None = None,
     bound: Bound | None = None,
 ) -> BestAnswer:
     """Ask what moved, fit the predictors, and take the one that the evidence asks for.
 
-    `adaptation` is SFB's, if it is at hand. `known` has the class positions of labelled rows, −1 elsewhere:
+    `adaptation` is SFB's. `known` has the class positions of labelled rows, −1 elsewhere:
     if there are any, they weigh the predictors and recalibrate them. `doubt` says why f_S is not to be
     trusted, if it is not; `bound` holds a safe answer back.
     """
     change, stable_change = _asked(rows, record)
-    relearned = (
-        relearn(rows, choices, record.prior, classes)
-        if adaptation is None
-        else RelearnedPredictor(adaptation)
-    )
+    relearned = RelearnedPredictor(adaptation)
     answers: dict[str, TargetPredictor] = {"stable": StablePredictor(), "pooled": PooledPredictor()}
     if relearned.learned:
         answers["boosted"] = relearned
     answers |= _realigned(rows, record, change, stable_change)
     side = shifted_side(change, stable_change)
-    name, prior = _answers_to(change, stable_change, answers, rows, doubt)[side], record.prior
+    name, prior = _answer_to(side, change, answers, rows, doubt), record.prior
     # Of so few rows nobody can tell whether their class shares moved or the rows happened to be such; and of
     # one source domain nobody can tell how far they do.
     if name == "pooled" and len(record.reference.domains) > 1 and not too_few(change.n_rows, prior):
@@ -154,38 +150,26 @@ def _realigned(
 ) -> dict[str, TargetPredictor]:
     """The pooled classifier after the features of a side that shifted were put back."""
     made: dict[str, TargetPredictor] = {}
-    if record.feature_model is not None and rows.ask is not None and change.verdict == "changed":
-        made["realigned"] = RealignedPredictor(record.feature_model.realign(rows, *change.columns_left()))
+    if rows.ask is None:
+        return made
+    if record.feature_model is not None and change.verdict == "changed":
+        made["realigned"] = RealignedPredictor(record.feature_model.realign(rows, *change.columns_left))
     shifted = stable_change is not None and stable_change.verdict == "changed"
-    if shifted and record.stable_model is not None and rows.ask is not None:
-        realignment = record.stable_model.realign(rows.swapped(), *stable_change.columns_left())  # type: ignore[union-attr]
+    if record.stable_model is not None and stable_change is not None and shifted:
+        realignment = record.stable_model.realign(rows.swapped(), *stable_change.columns_left)
         made["stable realigned"] = RealignedPredictor(realignment, "stable")
     return made
 
 
-def _answers_to(
-    change: Change,
-    stable_change: Change | None,
-    answers: Mapping[str, TargetPredictor],
-    rows: DomainData,
-    doubt: str | None,
-) -> dict[str, str]:
-    """Which predictor answers a shift of each side, and none."""
-    few = change.n_rows < FEWEST_ROWS * rows.log_stable.shape[1]
-    together = _together(change)
+def _answer_to(
+    side: str, change: Change, answers: Mapping[str, TargetPredictor], rows: DomainData, doubt: str | None
+) -> str:
+    """Which predictor answers a shift of this side, or none."""
+    if side != "unstable":
+        return "stable realigned" if side == "stable" and "stable realigned" in answers else "pooled"
     # What cannot be trusted to be stable must not teach anything, and a handful of rows has nothing to teach.
-    ranked = ["stable"] if doubt is not None or few else ["realigned", "boosted", "stable"]
-    ranked = ["boosted", *ranked] if together and ranked[0] != "stable" else ranked
-    named = {
-        "nothing": "pooled",
-        "stable": "pooled",
-        "unstable": next(name for name in ranked if name in answers),
-    }
-    if "stable realigned" in answers:
-        named["stable"] = "stable realigned"
-    return named
-
-
-def _together(change: Change | None) -> bool:
-    """Whether every feature shifted."""
-    return change is not None and len(change.changed) == len(change.features)
+    if doubt is not None or change.n_rows < FEWEST_ROWS * rows.log_stable.shape[1]:
+        return "stable"
+    together = len(change.changed) == len(change.features)
+    ranked = ["boosted", "realigned"] if together else ["realigned", "boosted"]
+    return next(name for name in [*ranked, "stable"] if name in answers)

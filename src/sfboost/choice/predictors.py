@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from sfboost.adaptation import Adaptation, AdaptationWarning, Training
+from sfboost.adaptation import Adaptation, Training
+from sfboost.adaptation.decision import unwarned
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.settings import Settings
 from sfboost.choice.realigning import Realignment
@@ -95,9 +95,7 @@ def relearn(
     rows: DomainData, choices: Settings, source_prior: FloatArray, classes: Any = None
 ) -> RelearnedPredictor:
     """Learn the unstable features anew."""
-    with warnings.catch_warnings():
-        # What could not be learned is in its decision; this is one predictor of several.
-        warnings.simplefilter("ignore", AdaptationWarning)
+    with unwarned():  # what could not be learned is in its decision; this is one predictor of several
         adaptation = adapt_rows(
             np.exp(rows.log_stable),
             rows.as_given,

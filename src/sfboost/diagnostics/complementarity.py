@@ -58,6 +58,11 @@ class DomainLeak:
         """L / s: the leak as an error of Pr[Y | X_U]."""
         return self.size / max(self.informativeness, 1e-12)
 
+    @property
+    def certain(self) -> float:
+        """The same of the part beyond 1.64 standard errors."""
+        return self.lower / max(self.informativeness, 1e-12)
+
 
 def domain_leak(
     stable: FloatArray, X: FloatArray, y: IntArray, domain: Any, weight: FloatArray | None = None
@@ -142,13 +147,14 @@ def _projection(centred: FloatArray, Z: FloatArray, share: FloatArray) -> tuple[
     return np.array(squares), np.array(errors)
 
 
-def training_leak(leaks: tuple[DomainLeak, ...]) -> float:
+def training_leak(leaks: tuple[DomainLeak, ...]) -> float | None:
     """δ of the guard: how much one more domain of the same kind may leak; more in one of ten.
 
     The upper end of a random-effects prediction interval of the mean square L̄ over E domains,
     L̄ + t √(τ²(1 + 1/E) + SE²): domains differ (τ), and their mean is known up to sampling error (SE). τ² and
     the degrees of freedom of t count a prior guess as three domains, so that the rule holds for one and two
-    domains too: with one the guess is all that says how domains differ. Few rows make δ larger.
+    domains too: with one the guess is all that says how domains differ. Few rows make δ larger. None where
+    nothing was measured, which is not zero.
 
     Examples
     --------
@@ -165,7 +171,7 @@ def training_leak(leaks: tuple[DomainLeak, ...]) -> float:
        Effects Meta-Analysis. Journal of the Royal Statistical Society A 172.
     """
     if not leaks:
-        return 0.0
+        return None
     values = np.array([leak.square for leak in leaks])
     errors = np.array([leak.square_error for leak in leaks])
     # A domain whose few rows happen to agree must not count for more than it knows.
@@ -200,7 +206,7 @@ def check_complementarity(inputs: CheckInputs) -> CheckResult:
     adjusted = holm_by_name(p_values)
     smallest = min(adjusted.values())
     worst = max(leaks, key=lambda leak: leak.relative)
-    lower = max(leak.lower / max(leak.informativeness, 1e-12) for leak in leaks)
+    lower = max(leak.certain for leak in leaks)
     details = {
         "p_by_domain": adjusted,
         "leak_by_domain": {leak.domain: leak.size for leak in leaks},
@@ -223,7 +229,7 @@ def check_complementarity(inputs: CheckInputs) -> CheckResult:
     )
     # The test looks at squares too: so must the size. An estimate that could be noise is a doubt at most.
     tested = training_leaks(training, squares=True)
-    certain = max(lower, *(leak.lower / max(leak.informativeness, 1e-12) for leak in tested))
+    certain = max(lower, *(leak.certain for leak in tested))
     likely = max(worst.relative, *(leak.relative for leak in tested))
     effect = max(certain, min(likely, _NOTICEABLE_LEAK))
     verdict = judge(smallest, effect, level=inputs.level, matters=_NOTICEABLE_LEAK)

@@ -27,8 +27,8 @@ from sfboost.marginal.probabilities import BoolArray, FloatArray, IntArray
 
 #: Probabilities of shape (m, K) for X_S of the rows `i` with X_U of the rows `k`.
 PairPredictor = Callable[[IntArray, IntArray], FloatArray]
-# Up to so many pairs of rows all are looked at; beyond, each row is paired with some others.
-_ALL_PAIRS = 40_000
+# Up to so many pairs of rows all are looked at; beyond, each row is paired with so many others.
+_ALL_PAIRS, _PAIRINGS = 40_000, 10
 _REPLICATES = 100
 # Below this informativeness ε⁻¹ is noise.
 _LEAST_INFORMATIVE = 0.02
@@ -98,7 +98,6 @@ def estimate_performance(
     cost: Any = None,
     level: float = 0.9,
     sample_weight: Any = None,
-    pairings: int = 10,
     random_state: int = 0,
 ) -> Performance:
     """Estimate the scores of a classifier in the domain that the rows are of.
@@ -120,8 +119,6 @@ def estimate_performance(
     level : float
         Of the intervals.
     sample_weight : array-like of shape (n,), optional
-    pairings : int
-        With how many others each row is paired, where not all pairs are looked at.
 
     Examples
     --------
@@ -151,7 +148,7 @@ def estimate_performance(
         reason = f"the stable predictor hardly tells the classes apart (s = {statistics.informativeness:.3f})"
         return Performance({}, {}, {}, leak, level, reason)
     rng = np.random.default_rng(random_state)
-    i, k = _pairs(n_rows, pairings, rng)
+    i, k = _pairs(n_rows, rng)
     proba = as_probability_matrix(predict(i, k), n_classes=stable.shape[1], name="predict(i, k)")
 
     def scores(row_weight: FloatArray) -> dict[str, float]:
@@ -177,7 +174,6 @@ def gain_over_stable(
     leak: float,
     weight: FloatArray,
     level: float,
-    pairings: int = 10,
 ) -> tuple[float, float] | None:
     """How much better a classifier is than f_S, and the lower limit at this level; None if f_S says nothing.
 
@@ -187,7 +183,7 @@ def gain_over_stable(
     if statistics.informativeness < _LEAST_INFORMATIVE or (statistics.prior <= 0.0).any():
         return None
     rng = np.random.default_rng(0)
-    i, k = _pairs(len(stable), pairings, rng)
+    i, k = _pairs(len(stable), rng)
     proba, base = predict(i, k), stable[i]
 
     def gain(row_weight: FloatArray) -> float:
@@ -231,12 +227,12 @@ def confidence_based(proba: Any, cost: Any = None) -> dict[str, float]:
     return weighted_scores(own, own / len(own), None if cost is None else check_costs(cost, own.shape[1]))
 
 
-def _pairs(n_rows: int, pairings: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+def _pairs(n_rows: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
     """Rows to take X_S from, and rows to take X_U from."""
     every = np.arange(n_rows)
     if n_rows**2 <= _ALL_PAIRS:
         return np.repeat(every, n_rows), np.tile(every, n_rows)
-    return np.tile(every, pairings), np.concatenate([rng.permutation(n_rows) for _ in range(pairings)])
+    return np.tile(every, _PAIRINGS), np.concatenate([rng.permutation(n_rows) for _ in range(_PAIRINGS)])
 
 
 def _label_weights(stable: FloatArray, weight: FloatArray, i: IntArray, k: IntArray) -> FloatArray:

@@ -167,12 +167,8 @@ def make_training_rows(
             f"y holds {labels.min()}..{labels.max()} but stable_proba has {stable.shape[1]} columns: pass "
             "class positions 0..K-1."
         )
-    names = np.full(len(stable), "all", dtype=object) if domain is None else np.asarray(domain, dtype=object)
-    if names.shape != (len(stable),):
-        raise ValueError(f"domain has shape {names.shape} but there are {len(stable)} rows: pass one each.")
-    return TrainingRows(
-        stable, labels.astype(np.intp), names, _matrix(X_unstable, stable), _matrix(X_stable, stable)
-    )
+    names, features = check_domain(domain, len(stable)), (_matrix(X, stable) for X in (X_unstable, X_stable))
+    return TrainingRows(stable, labels.astype(np.intp), names, *features)
 
 
 def make_new_rows(stable_proba: Any, X_unstable: Any = None) -> NewRows:

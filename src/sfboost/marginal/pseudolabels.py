@@ -70,18 +70,6 @@ class PseudoLabelStatistics:
         weighted = proba * sample_weight[:, None]
         return cls(float(sample_weight.sum()), weighted.sum(axis=0), weighted.T @ proba)
 
-    def __add__(self, other: PseudoLabelStatistics) -> PseudoLabelStatistics:
-        if not isinstance(other, PseudoLabelStatistics):
-            return NotImplemented
-        if self.n_classes != other.n_classes:
-            raise ValueError(
-                f"Statistics of {self.n_classes} and of {other.n_classes} classes cannot be added: "
-                "compute both with the same classes."
-            )
-        return PseudoLabelStatistics(
-            self.weight + other.weight, self.total + other.total, self.cross + other.cross
-        )
-
     @property
     def n_classes(self) -> int:
         """K, the number of classes."""

@@ -13,16 +13,11 @@ import numpy as np
 from sfboost.marginal.probabilities import FloatArray
 
 _TINY = float(np.finfo(np.float64).tiny)
+# Rounds at the most, and a step that changes nothing any more.
+_ROUNDS, _SETTLED = 300, 1e-7
 
 
-def shifted(
-    proba: FloatArray,
-    source_prior: FloatArray,
-    weight: FloatArray,
-    *,
-    rounds: int = 300,
-    settled: float = 1e-7,
-) -> FloatArray:
+def shifted(proba: FloatArray, source_prior: FloatArray, weight: FloatArray) -> FloatArray:
     """Probabilities as they would be if only the class shares had moved: their most likely shares.
 
     EM whose steps are extrapolated (SQUAREM) while that makes the rows more likely: alone it needs hundreds
@@ -51,10 +46,10 @@ def shifted(
         return shares * ((ratio / mixed) @ weight), mixed
 
     shares = source_prior
-    for _ in range(rounds):
+    for _ in range(_ROUNDS):
         first, _ = step(shares)
         along = first - shares
-        if max(map(abs, along.tolist())) < settled:
+        if max(map(abs, along.tolist())) < _SETTLED:
             break
         second, before = step(first)
         # The errors of both steps tell how far they go on in the same way.

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy.typing as npt
 
-from sfboost.boosting import DomainEvaluation, DomainSummary, StableFeatureBoosting
+from sfboost.adaptation import DomainSummary
+from sfboost.boosting import DomainEvaluation, StableFeatureBoosting
 from sfboost.boosting.diagnosing import held_out_rows
 from sfboost.columns import Selection
 from sfboost.diagnostics import diagnose

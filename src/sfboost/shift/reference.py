@@ -122,7 +122,7 @@ class Reference:
             return measure_domain(domains[i], others, views[i], prior)
 
         numbers = np.arange(d) if groups is None else np.asarray(groups, dtype=np.intp)
-        reference = cls(
+        return cls(
             coordinates,
             tuple(map(left_out, range(len(views)))),
             size / size.sum(),
@@ -131,8 +131,6 @@ class Reference:
             np.unique(numbers, return_inverse=True)[1],
             float(np.mean([_brier(view, own) for view, own in zip(views, labels, strict=True)])),
         )
-        _ = reference.expected  # kept now, so that adapting writes nothing to a fitted model
-        return reference
 
     @cached_property
     def expected(self) -> dict[str, dict[str, Expected]]:

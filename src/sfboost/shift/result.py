@@ -87,11 +87,11 @@ class Change:
     suspects: tuple[str, ...]
     n_rows: int = 0
 
-    def columns_left(self, names: tuple[str, ...] | None = None) -> tuple[list[int], list[float]]:
-        """Columns of some features (or of all) among the unstable ones, and what is left of each."""
-        parts = [feature for feature in self.features if names is None or feature.name in names]
-        columns = [column for part in parts for column in part.columns]
-        return columns, [part.left for part in parts for _ in part.columns]
+    @property
+    def columns_left(self) -> tuple[list[int], list[float]]:
+        """Columns of all features among the unstable ones, and what is left of each."""
+        columns = [column for part in self.features for column in part.columns]
+        return columns, [part.left for part in self.features for _ in part.columns]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""

@@ -14,7 +14,6 @@ from sklearn.base import clone
 from torch import nn
 
 from sfboost.adaptation import Settings
-from sfboost.boosting.domains import stable_evidence
 from sfboost.boosting.estimator import StableFeatureBoosting
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.marginal.probabilities import FloatArray
@@ -366,4 +365,4 @@ class SFBClassifier(FittedPredictor):
             )
         log_proba = self.temperature_.apply(logits)
         self.validation_ = (np.exp(log_proba), unstable, labels, domain)
-        self.training_ = self._learn_training(stable_evidence(y, log_proba, np.ones(len(y))))
+        self.training_ = self._learn_training(log_proba)

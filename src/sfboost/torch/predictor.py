@@ -13,16 +13,16 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from sfboost.adaptation import Settings, StableEvidence, Training
+from sfboost.adaptation import Settings, Training
 from sfboost.adaptation.checks import check_weight
 from sfboost.boosting.adaptable import AdaptableClassifier, Parts
 from sfboost.boosting.arrays import record_of, rows_of
 from sfboost.boosting.components import PlayedComponents
 from sfboost.boosting.diagnosing import know_training, meanings_here, numbers
-from sfboost.boosting.domains import learn_head
+from sfboost.boosting.domains import learn_domain
 from sfboost.boosting.estimator import StableFeatureBoosting
 from sfboost.calibration import Temperature
-from sfboost.diagnostics import Diagnosis, NewRows, Recalibration, TrainingRows, diagnose, training_leaks
+from sfboost.diagnostics import Diagnosis, NewRows, TrainingRows, diagnose
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.shift import DomainData
 from sfboost.torch.embedding import Preference
@@ -53,26 +53,21 @@ class FittedPredictor(AdaptableClassifier):
     search_: list[dict[str, Any]] | None = None
     architecture_: dict[str, Any] | None = None
 
-    def _learn_training(self, evidence: StableEvidence) -> Training:
-        """What adaptations need to know, on held-out rows."""
+    def _learn_training(self, log_stable: FloatArray) -> Training:
+        """What adaptations need to know, on held-out rows, of which f_S says this."""
         proba, features, y, domain = self._held_out()
         choices = self._choices(self.settings)
         held_out = TrainingRows(proba, y, domain.astype(object), numbers(features))
         heads = tuple(
-            learn_head(name, y[mine], features[mine], np.ones(len(mine)), len(self.classes_), choices)
+            learn_domain(name, y[mine], features[mine], np.ones(len(mine)), len(self.classes_), choices)
             for name, mine in held_out.by_domain
         )
-        training = know_training(
-            evidence,
-            training_leaks(held_out),
-            np.mean([head.class_balance for head in heads], axis=0),  # each domain counts once
-            Recalibration.fit(held_out.stable, held_out.y, held_out.domain),
-            heads,
-        )
+        training, _ = know_training(held_out, log_stable, heads)
+        prior = np.mean([head.class_balance for head in heads], axis=0)  # each domain counts once
         # The features have seen these domains, which flatters them.
         weight, names = np.ones(len(y)), tuple(f"Φ_U[{j}]" for j in range(features.shape[1]))
         record = record_of(proba, features, y, held_out.domain, weight, names)
-        return replace(training, record=record)
+        return replace(training, source_prior=prior, record=record)
 
     def answer_rows(self, X: Any, sample_weight: Any = None, parts: Parts | None = None) -> DomainData | None:
         """Rows as the candidates of answer="best" see them; None where none has played."""
