@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from gaussian_domains import AS_IT_WAS, MIRRORED_U, fitted, rows
 
+from sfboost import StableFeatureBoosting
 from sfboost.boosting.monitoring import LEVEL, History, MonitoredBatch, look_at, score_late
 
 
