@@ -202,7 +202,7 @@ def compare_on_domain(
         candidates={name: scores[name][by] for name in answers},
         shares=tuple((np.bincount(position, minlength=len(fitted.classes_)) / len(position)).tolist()),
         metric=by,
-        unclear=adapted.shift_ is not None and adapted.shift_.verdict == "cannot tell",
+        moved="" if adapted.shift_ is None else adapted.shift_.verdict,
     )
 
 

@@ -51,8 +51,8 @@ class DomainScores:
         Of the classes.
     metric : str
         By which candidates are compared.
-    unclear : bool
-        Whether the rows said too little to tell if a meaning changed.
+    moved : str
+        What moved, as `Shift.verdict` has it; empty where nobody was asked.
     """
 
     domain: Any
@@ -64,7 +64,12 @@ class DomainScores:
     candidates: dict[str, float] = field(default_factory=dict)
     shares: tuple[float, ...] = ()
     metric: str = "accuracy"
-    unclear: bool = False
+    moved: str = ""
+
+    @property
+    def unclear(self) -> bool:
+        """Whether the rows said too little to tell."""
+        return self.moved == "cannot tell"
 
     @property
     def best(self) -> str:
@@ -169,7 +174,7 @@ class DomainEvaluation:
         lines[-1] += "  decision"
         for d in rows:
             cells = [shown(metric, d.scores[ANSWER][metric], "") for metric in more]
-            told = d.decision + ", cannot tell" * d.unclear
+            told = d.decision + (f", {d.moved}" if d.moved in ("cannot tell", "class shares") else "")
             lines.append(f"{line(d.domain, *cells, p_in_cells(d.p_value))}  {told}")
         lines.append(line(mean, *(shown(metric, self.mean(ANSWER, metric), "") for metric in more)))
         if len(rows) < n_played:
