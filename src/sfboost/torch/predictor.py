@@ -35,7 +35,7 @@ _CHUNK = 4096
 
 
 class FittedPredictor(AdaptableClassifier):
-    """Predicts with f_S until adapted. Not to be made by itself: `SFBClassifier.fit` sets what it needs."""
+    """Predicts with all that was learned until adapted. Not to be made by itself: `SFBClassifier.fit` does."""
 
     device: str
     network: str | nn.Module
