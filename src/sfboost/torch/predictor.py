@@ -35,7 +35,7 @@ _CHUNK = 4096
 
 
 class FittedPredictor(AdaptableClassifier):
-    """Predicts with all that was learned until adapted. Not to be made by itself: `SFBClassifier.fit` does."""
+    """Predicts with all that was learned until it is adapted. Made by `SFBClassifier.fit`."""
 
     device: str
     network: str | nn.Module
